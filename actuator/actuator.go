@@ -15,11 +15,11 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// lockWait is how long Open waits for a watchdog that is just restoring.
+// lockWait is how long Open waits while a watchdog restores the knobs.
 const lockWait = 3 * time.Second
 
-// Actuator holds the knobs of one host for one pool. Its methods are safe for
-// concurrent use; plans, commands and ticks take turns.
+// Actuator controls the knobs of one host for one pool. Its methods are safe for concurrent use: a
+// mutex serialises plans, commands and ticks.
 //
 // It is made of parts, each with fields of its own, which know only the parts before them:
 //
@@ -37,11 +37,11 @@ const lockWait = 3 * time.Second
 // No part has a lock: mu is held whenever a method of one is called.
 type Actuator struct {
 	*base
-	// life tells this actuator from others that say they are the same host.
+	// life is a random number that distinguishes this actuator from another one that uses the same
+	// host name.
 	life uint64
 	lock *hostfs.Lock
-	// presence is held beside lock by actuators alone: a watchdog that restores
-	// takes only lock.
+	// presence is a second lock that only actuators take: a watchdog that restores takes only lock.
 	presence *hostfs.Lock
 	watchdog *guarded
 
@@ -57,10 +57,10 @@ type Actuator struct {
 	executor  *executor
 }
 
-// Open takes the directory's lock, reads the journal and every knob. Baselines
-// of targets that are no longer declared, and all of them when the lease ran
-// out meanwhile, are restored before it returns. A knob that does not work is
-// no error: it is reported with its problem, and plans for it are refused.
+// Open takes the directory's lock, reads the journal and every knob. Baselines of targets that are
+// no longer declared, and all of them if the lease has expired meanwhile, are restored before Open
+// returns. A knob that does not work is no error: the holding reports its problem, and plans for it
+// are refused.
 func Open(ctx context.Context, c Config) (*Actuator, error) {
 	id, err := hostfs.BootID()
 	if err != nil {
@@ -69,7 +69,7 @@ func Open(ctx context.Context, c Config) (*Actuator, error) {
 	return open(ctx, c, clock{wall: wall, boot: hostfs.BootTime, id: id})
 }
 
-// wall is the time as it is after it travelled: in UTC, without a monotonic reading.
+// wall returns the current time as it looks after encoding: in UTC, without a monotonic reading.
 func wall() time.Time { return time.Now().Round(0).UTC() }
 
 func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
@@ -93,7 +93,7 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	if a.journal, err = a.openJournal(ctx); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", errors.Join(err, a.presence.Close(), a.lock.Close()))
 	}
-	_ = a.presence.SetContent([]byte("there is a journal\n")) // see readHeld, which does without
+	_ = a.presence.SetContent([]byte("there is a journal\n")) // best effort: see readHeld
 	a.start(ctx)
 	a.watchdog = guard(a.base)
 	return a, nil
@@ -116,7 +116,7 @@ func newActuator(b *base) *Actuator {
 	}
 }
 
-// start takes over what the journal says.
+// start takes over the state in the journal.
 func (a *Actuator) start(ctx context.Context) {
 	s := readState(journalState(a.journal))
 	if n := a.journal.Damaged() + s.unreadable; n > 0 {
@@ -139,7 +139,7 @@ func (a *Actuator) start(ctx context.Context) {
 	a.knobs.orphans = a.knobs.adopt(s.entries)
 	a.knobs.remember(s.touched)
 	if a.config.LockDir != "" {
-		// For a restore from the journal alone.
+		// So that a restore that has only the journal finds the locks.
 		if err := a.journal.Append(put(locksKey, a.config.LockDir)); err != nil {
 			a.logger.Error("journal the directory of locks", "err", err)
 		}
@@ -152,7 +152,7 @@ func (a *Actuator) start(ctx context.Context) {
 	a.baselines.restoreOrphans(ctx)
 	for _, h := range a.knobs.all {
 		if h.Mode == trimtab.Act {
-			a.knobs.claim(ctx, h) // what waited for an orphan
+			a.knobs.claim(ctx, h) // it could not be claimed before the orphan was restored
 		}
 		a.knobs.probe(ctx, h)
 	}
@@ -170,8 +170,8 @@ func journalState(j Journal) (map[string][]byte, []string) {
 	return state, keys
 }
 
-// Tick looks for instances, reads all knobs, keeps the lease alive while paused, and restores the
-// baselines when it ran out. Run calls it at every heartbeat.
+// Tick looks for instances, reads all knobs, renews the lease while paused, and restores the
+// baselines when the lease has expired. Run calls it at every heartbeat.
 func (a *Actuator) Tick(ctx context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -221,18 +221,18 @@ func (a *Actuator) gauges() {
 	a.metrics.Gauge("trimtab_actuator_paused").Set(paused)
 }
 
-// base is what all parts of an actuator work with.
+// base has what all parts of an actuator use.
 type base struct {
 	config  Config
 	clock   clock
 	logger  *slog.Logger
 	metrics *metric.Set
 	journal Journal
-	// changed has room for one: the news that the holding changed.
+	// changed receives an element when the holding has changed; it has a buffer of one.
 	changed chan struct{}
 }
 
-// newBase checks a configuration, and makes the directory of the journal.
+// newBase validates a configuration, and creates the directory of the journal.
 func newBase(c Config, k clock) (*base, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -251,15 +251,16 @@ func newBase(c Config, k clock) (*base, error) {
 	return b, err
 }
 
-// clock is the two clocks in use, so that tests can make them jump.
+// clock has the two clocks that the actuator reads. Tests replace them with clocks that jump.
 type clock struct {
 	wall func() time.Time
 	boot func() time.Duration
-	// id names the boot that boot counts in.
+	// id identifies the boot from which the clock boot counts.
 	id string
 }
 
-// store journals what a failure does not stop: that is counted and told.
+// store writes entries to the journal where the actuator continues even if that fails; it counts
+// and reports the failure.
 func (b *base) store(what string, entries ...hostfs.Entry) error {
 	err := b.journal.Append(entries...)
 	if err != nil {
@@ -269,7 +270,7 @@ func (b *base) store(what string, entries ...hostfs.Entry) error {
 	return err
 }
 
-// tellProblem says what the problem of something is now, and what to do about it; "": it has none.
+// tellProblem reports the current problem of something, with what to do about it; "": it has none.
 func (b *base) tellProblem(of, problem, remedy string) {
 	level := slog.LevelWarn
 	if problem == "" {

@@ -8,37 +8,37 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// wish is a person's command to apply a recommended plan, as this host heard
-// it: a plan that claims to apply one acts on recommending targets only if
-// there is such a wish.
+// wish is a person's command to apply a recommended plan, as this host received it. A plan that
+// claims to carry out such a command may act on targets in mode recommend only if the host has the
+// wish.
 type wish struct {
-	// asked is the command's own time, which tells a repetition from another.
+	// asked is the time in the command; a repeated command has the same.
 	asked time.Time
-	// until is when it is history, on the boot clock.
+	// until is when the wish expires, on the boot clock.
 	until time.Duration
-	// by is the plan that carries it out, once there is one: no other may.
+	// by is the first plan that carried out the wish. No other plan may.
 	by struct{ epoch, sequence uint64 }
 }
 
-// wishes are the plans that a person asked to apply.
+// wishes has the commands to apply a plan that have not expired.
 type wishes struct {
 	*base
 	knobs  *knobs
 	wished map[string]wish
-	// heard has room for one: the news that there is another.
+	// heard receives an element when a wish arrives; it has a buffer of one.
 	heard chan struct{}
-	// waitAgain is when a plan may wait for its wish again.
+	// waitAgain is the earliest time at which another plan may wait for its wish.
 	waitAgain time.Duration
 }
 
-// wishFor is how long a wish is fresh when there is no Limits.MaxLease.
+// wishFor is how long a wish is valid if there is no Limits.MaxLease.
 const wishFor = 2 * time.Minute
 
-// maxWishes bounds what is kept of wishes: nobody asks for more in that time.
+// maxWishes bounds the wishes that are kept; people do not send more within wishFor.
 const maxWishes = 100
 
-// hear notes an Apply command, unless it is stale or from the future: the
-// bus keeps commands for an hour, and who starts anew hears them all.
+// hear records an Apply command, unless it is stale or dated in the future: the bus keeps commands
+// for an hour, and a new subscriber receives all of them.
 func (ws *wishes) hear(c *trimtab.Command) {
 	fresh := ws.config.Limits.MaxLease
 	if fresh == 0 {
@@ -61,8 +61,7 @@ func (ws *wishes) hear(c *trimtab.Command) {
 	}
 }
 
-// unwished says why the plan may not act on the recommending targets of this
-// host that it means to act on, or "".
+// unwished returns why the plan may not act on this host's targets in mode recommend; "": it may.
 func (ws *wishes) unwished(p *trimtab.Plan) string {
 	if p.Applies == "" || !ws.appliesTo(p) {
 		return ""
@@ -80,7 +79,7 @@ func (ws *wishes) unwished(p *trimtab.Plan) string {
 	return ""
 }
 
-// appliesTo reports whether the plan would act on a recommending target here.
+// appliesTo reports whether the plan would act on a target in mode recommend here.
 func (ws *wishes) appliesTo(p *trimtab.Plan) bool {
 	for i := range p.Actions {
 		action := &p.Actions[i]
@@ -94,7 +93,7 @@ func (ws *wishes) appliesTo(p *trimtab.Plan) bool {
 	return false
 }
 
-// grant binds the wish to the plan that is about to carry it out.
+// grant records that the plan carries out its wish.
 func (ws *wishes) grant(p *trimtab.Plan) {
 	if w, ok := ws.wished[p.Applies]; ok && w.by.epoch == 0 && ws.appliesTo(p) {
 		w.by.epoch, w.by.sequence = p.Epoch, p.Sequence
@@ -102,16 +101,15 @@ func (ws *wishes) grant(p *trimtab.Plan) {
 	}
 }
 
-// The command and the plan that it leads to come on two subjects, and the plan
-// may be here first: it then waits for the command, but at most so long, and
-// not for one forged plan after the other.
+// A command and the plan that carries it out arrive on two subjects, and the plan may arrive first.
+// It then waits for the command, with a time limit, and not again soon, so that forged plans cannot
+// block the actuator.
 const (
 	wishWait  = 2 * time.Second
 	wishPause = 10 * time.Second
 )
 
-// awaitWish waits for the command of a plan that would otherwise be refused
-// for want of it.
+// awaitWish waits for the command that a plan needs to be accepted.
 func (a *Actuator) awaitWish(ctx context.Context, p *trimtab.Plan) {
 	a.mu.Lock()
 	wait := a.wishes.awaits(p)
@@ -130,7 +128,7 @@ func (a *Actuator) awaitWish(ctx context.Context, p *trimtab.Plan) {
 	}
 }
 
-// awaits reports whether a plan is to wait for its wish.
+// awaits reports whether a plan must wait for its wish.
 func (ws *wishes) awaits(p *trimtab.Plan) bool {
 	now := ws.clock.boot()
 	_, known := ws.wished[p.Applies]
@@ -141,11 +139,11 @@ func (ws *wishes) awaits(p *trimtab.Plan) bool {
 	return wait
 }
 
-// came reports whether the wish that a plan waits for is there.
+// came reports whether the wish for which a plan waits has arrived.
 func (ws *wishes) came(p *trimtab.Plan) bool {
 	_, known := ws.wished[p.Applies]
 	if known {
-		ws.waitAgain = 0 // it was worth it
+		ws.waitAgain = 0 // the wait succeeded, so the next plan may wait at once
 	}
 	return known
 }

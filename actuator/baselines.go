@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// expire restores everything when the lease ran out, and what was borrowed when it was to
-// go back.
+// expire restores everything if the lease has expired, and what exceeds the baselines if the lease
+// of loans has.
 func (b *baselines) expire(ctx context.Context) {
 	if !b.knobs.holds() {
 		return
@@ -21,7 +21,7 @@ func (b *baselines) expire(ctx context.Context) {
 		return
 	}
 	if !b.fence.expired {
-		// Once: what cannot be restored is tried again at every heartbeat.
+		// Only once: failed restores are tried again at every heartbeat.
 		b.fence.expired = true
 		b.logger.Warn("the lease ran out: restoring the baselines", "plan", trimtab.PlanID(b.fence.position.Epoch, b.fence.position.Sequence))
 		b.metrics.Counter("trimtab_actuator_leases_expired_total").Inc()
@@ -32,8 +32,9 @@ func (b *baselines) expire(ctx context.Context) {
 	}
 }
 
-// giveBackBorrowed restores what is above its baseline, when other hosts lend it no longer.
-// Loans of the fast loop end first: one that lends now has its target, which may be above.
+// giveBackBorrowed lowers knobs that are above their baselines to them, when other hosts no longer
+// lend the difference. It ends loans of the fast loop first: a knob that lends is set below its
+// target, which may be above the baseline.
 func (b *baselines) giveBackBorrowed(ctx context.Context) {
 	if b.fence.leftBorrowed() > 0 {
 		return
@@ -53,11 +54,11 @@ func (b *baselines) giveBackBorrowed(ctx context.Context) {
 	}
 }
 
-// leaveAlone is how long a knob is left alone whose value did not come into force.
+// leaveAlone is how long the actuator does not write a knob whose last value did not take effect.
 const leaveAlone = time.Minute
 
-// abandon puts back what is in force where what was asked for will not come: a pending
-// grow blocks others and delivers nothing.
+// abandon sets a knob back to the value in force if the value last written will not take effect: a
+// pending raise takes room from others and has no use.
 func (b *baselines) abandon(ctx context.Context) {
 	for _, h := range b.knobs.all {
 		if !h.can.remote() || h.entry == nil || h.effective == nil || h.foreign || b.fence.left() == 0 {
@@ -73,7 +74,7 @@ func (b *baselines) abandon(ctx context.Context) {
 	}
 }
 
-// giveBack sets a value, journal first, and leaves the knob alone for a while.
+// giveBack sets a value, after journaling it, and then leaves the knob alone for a while.
 func (b *baselines) giveBack(ctx context.Context, h *held, v trimtab.Amount, why string) error {
 	back := *h.entry
 	back.Wrote = []trimtab.Amount{h.now, v}
@@ -90,13 +91,13 @@ func (b *baselines) giveBack(ctx context.Context, h *held, v trimtab.Amount, why
 	return err
 }
 
-// goOn goes on with what was released or has no knob any more and was not yet put back.
+// goOn continues the restore of released workloads, and of knobs that are no longer declared.
 func (b *baselines) goOn(ctx context.Context) {
 	b.restore(ctx, b.knobs.where(func(h *held) bool { return h.released && h.entry != nil }))
 	b.restoreOrphans(ctx)
 }
 
-// endLoans ends the loans of a loop of an earlier life, which nobody looks after any more.
+// endLoans ends the loans that a fast loop of an earlier process left.
 func (b *baselines) endLoans(ctx context.Context) {
 	for _, up := range []bool{false, true} {
 		for _, h := range b.knobs.all {
@@ -115,20 +116,21 @@ func (b *baselines) endLoans(ctx context.Context) {
 	}
 }
 
-// baselines puts back what the knobs of an actuator were set to when they were found.
+// baselines restores the knobs of an actuator to the values that it found.
 type baselines struct {
 	*base
 	fence *fence
 	knobs *knobs
-	// unrestored counts the baselines whose turn had not come when the lease ran out.
+	// unrestored counts the baselines that the rate limit left for later when the lease expired.
 	unrestored int
-	// unlowered: the last restore failed, as all since unloweredAt did.
+	// unlowered says that the last restore of borrowed amounts failed, as did all since
+	// unloweredAt.
 	unlowered   bool
 	unloweredAt time.Duration
 }
 
-// restoreOrphans restores a part of what the journal has of knobs that are not declared.
-// What fails waits for the next start, or, where a knob waits for it, for the next look.
+// restoreOrphans restores some of the journaled knobs that are not declared. It tries failed ones
+// again at the next start, or, if a declared knob waits for one, at the next look.
 func (b *baselines) restoreOrphans(ctx context.Context) {
 	if len(b.knobs.orphans) == 0 {
 		return
@@ -146,7 +148,7 @@ func (b *baselines) restoreOrphans(ctx context.Context) {
 	b.forget(r)
 }
 
-// undo returns what there is to restore of the given knobs.
+// undo returns the given knobs that have a baseline to restore.
 func (b *baselines) undo(ctx context.Context, knobs []*held) (all []undoing) {
 	for _, h := range knobs {
 		if h.entry != nil && b.knobs.claim(ctx, h) == "" && h.entry != nil {
@@ -156,8 +158,8 @@ func (b *baselines) undo(ctx context.Context, knobs []*held) (all []undoing) {
 	return all
 }
 
-// restore restores the given declared knobs and drops their entries. Of knobs whose
-// server takes so many writes a second it restores a part.
+// restore restores the given declared knobs and drops their entries. If the server of the knobs
+// limits the rate of writes, one call restores only some.
 func (b *baselines) restore(ctx context.Context, knobs []*held) Report {
 	all := b.undo(ctx, knobs)
 	if len(all) == 0 {
@@ -165,7 +167,7 @@ func (b *baselines) restore(ctx context.Context, knobs []*held) Report {
 	}
 	r := restoreAll(ctx, all, !b.fence.closed && (!b.unlowered || b.clock.boot()-b.unloweredAt < waitsForShrinks))
 	left := r.Left
-	r.Left = 0 // it is tried again soon
+	r.Left = 0 // the next tick tries again
 	if failed := r.Err() != nil; failed != b.unlowered {
 		b.unlowered, b.unloweredAt = failed, b.clock.boot()
 	}
@@ -174,7 +176,7 @@ func (b *baselines) restore(ctx context.Context, knobs []*held) Report {
 	return r
 }
 
-// restoreToTheEnd restores knobs, part by part, as far as ctx gives it time.
+// restoreToTheEnd restores knobs, part by part, until ctx ends.
 func (b *baselines) restoreToTheEnd(ctx context.Context, knobs []*held) error {
 	all := b.undo(ctx, knobs)
 	if n := len(all); n > 0 && all[0].can.Pace > 0 {
@@ -187,11 +189,11 @@ func (b *baselines) restoreToTheEnd(ctx context.Context, knobs []*held) error {
 	return errors.Join(err, r.Err())
 }
 
-// waitsForShrinks is how long baselines wait for the room of a knob that cannot be lowered:
-// after that they come back without it.
+// waitsForShrinks is how long baselines wait for the capacity of a knob that cannot be lowered.
+// After that they are restored anyway.
 const waitsForShrinks = 10 * time.Second
 
-// forget logs, counts and drops what was restored.
+// forget logs and counts the restored baselines and removes them from the journal.
 func (b *baselines) forget(r Report) {
 	for _, i := range r.Items {
 		b.metrics.Counter("trimtab_actuator_restores_total", string(i.Status)).Inc()
@@ -200,7 +202,7 @@ func (b *baselines) forget(r Report) {
 		if h := b.knobs.heldOf(b.config.here(i.KnobID)); h != nil && i.Status != trimtab.Failed {
 			h.entry = nil
 			h.dropFast()
-			if h.foreign { // it was told, and is over
+			if h.foreign { // the conflict was reported, and is over
 				h.foreign = false
 				b.knobs.setProblem(h, "")
 			}

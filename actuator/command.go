@@ -10,9 +10,9 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Command carries out Pause, Resume and Release, and notes Apply, without which
-// no plan may act on a recommending target; the other verbs are the planner's. A pause holds even when it cannot be stored. An error means that
-// it was not stored and should be handed over again.
+// Command carries out Pause, Resume and Release, and notes Apply, without which no plan may act on
+// a recommending target; the planner carries out the other verbs. A pause takes effect even if it
+// cannot be stored. An error means that the command was not stored and must be delivered again.
 func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
 	if err := c.Validate(); err != nil {
 		return err
@@ -27,7 +27,7 @@ func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
 	case trimtab.Pause:
 		a.fence.paused = c.Time
 		if now := a.clock.wall(); now.Before(c.Time) {
-			a.fence.paused = now // a clock that was ahead must not keep a resume from being heard
+			a.fence.paused = now // so that a clock that was ahead does not block a resume
 		}
 		err = a.journal.Append(put(pausedKey, a.fence.paused))
 		if a.knobs.holds() {
@@ -51,9 +51,8 @@ func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
 	return nil
 }
 
-// resume ends a pause that was asked for before it, takes back what was
-// released, and takes over what somebody else changed: the value found is the
-// baseline from now on. The lease starts anew.
+// resume ends an earlier pause, takes released workloads under control again, and accepts values
+// that another program set: they become the baselines. It restarts the lease.
 func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 	if c.Time.Before(a.fence.paused) && !a.clock.wall().Before(a.fence.paused) {
 		return nil
@@ -91,7 +90,7 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 	return nil
 }
 
-// release restores a workload and lets go of it until the next resume.
+// release restores a workload, and does not change it again until the next resume.
 func (a *Actuator) release(ctx context.Context, workload string) error {
 	var knobs []*held
 	for _, h := range a.knobs.all {
@@ -103,11 +102,11 @@ func (a *Actuator) release(ctx context.Context, workload string) error {
 	if len(knobs) == 0 && !slices.ContainsFunc(a.instances.finders, func(f *finder) bool { return f.Workload == workload }) {
 		return nil
 	}
-	a.knobs.released[workload] = true // instances to come, too
+	a.knobs.released[workload] = true // including instances that start later
 	err := a.journal.Append(put(releasePrefix+workload, true))
 	a.host.announce(ctx, knobs)
 	r := a.baselines.restore(ctx, knobs)
-	r.Left = 0 // see goOn
+	r.Left = 0 // goOn restores these
 	for _, h := range knobs {
 		a.knobs.observe(ctx, h)
 	}

@@ -8,16 +8,17 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// compensateAfter is how long the next step of a plan may take.
+// compensateAfter is how long the actuator waits for the next step of a plan.
 const compensateAfter = 5 * time.Second
 
-// unfinished is a plan whose shrinks were made and whose grows are awaited.
+// unfinished is a plan whose reductions were made here, and whose step with the raises has not
+// come.
 type unfinished struct {
 	until  time.Duration
 	shrunk []*move
 }
 
-// await notes the shrinks of a plan that is to go on.
+// await records the reductions of a plan that has another step.
 func (x *executor) await(p *trimtab.Plan, moves []*move) {
 	x.unfinished = nil
 	if p.Last || x.config.Shared {
@@ -34,8 +35,8 @@ func (x *executor) await(p *trimtab.Plan, moves []*move) {
 	}
 }
 
-// compensate gives back what was taken for a plan that never went on: nobody
-// got it, so it still fits.
+// compensate raises the knobs again that were lowered for a plan whose next step never came.
+// Nothing else was raised meanwhile, so the capacity is still free.
 func (x *executor) compensate(ctx context.Context) {
 	u := x.unfinished
 	if u == nil || x.clock.boot() < u.until || !x.fence.paused.IsZero() {
@@ -61,13 +62,13 @@ func (x *executor) compensate(ctx context.Context) {
 		}
 		room := x.host.room(m.held.Resource)
 		if x.config.Fast && m.held.Resource == trimtab.CPU {
-			room = min(room, x.lending.capacity) // the loop may have lent it meanwhile
+			room = min(room, x.lending.capacity) // the fast loop may have lent it
 		}
 		if x.knobs.sumWith(m.held, m.result.Before) > room+slack {
-			continue // somebody else took it meanwhile: the lease puts it right
+			continue // the capacity is in use now; the knob is restored when the lease expires
 		}
 		if x.host.ask(ctx, m.held, m.result.Before) != "" {
-			continue // likewise, another pool
+			continue // likewise: another pool uses it
 		}
 		err := m.held.Knob.Write(ctx, m.result.Before)
 		x.knobs.observe(ctx, m.held)

@@ -13,64 +13,62 @@ import (
 // DefaultHeartbeat is how often knobs are read and leases checked.
 const DefaultHeartbeat = time.Second
 
-// RepeatOf is the Repeat for plans of a lease: a host of which nothing was heard
-// for a third of one is taken for lost, so that five of six may be missed. With
-// 1,000 hosts, planner, analyzer and console read 1,000 holdings a second otherwise,
-// most of which say nothing new.
+// RepeatOf is the Repeat for plans of a lease: the planner considers a host lost if no holding came
+// for a third of the lease, so five of six may get lost. If 1,000 hosts published at every
+// heartbeat, planner, analyzer and console would each read 1,000 holdings a second, most without
+// news.
 func RepeatOf(lease time.Duration) time.Duration {
 	return min(5*time.Second, max(DefaultHeartbeat, lease/20))
 }
 
-// Config says what an actuator may turn, and where it keeps its journal.
+// Config says which knobs an actuator controls, and where it keeps its journal.
 type Config struct {
-	// Host names this host in plans, outcomes and holdings.
+	// Host is the name of this host in plans, outcomes and holdings.
 	Host string
 	// Pool is the pool whose plans are carried out; others are refused.
 	Pool string
-	// Dir is the journal's directory, made when absent, for one actuator at a
-	// time.
+	// Dir is the journal's directory, created if missing. Only one actuator at a time may use it.
 	Dir string
-	// Shared tells that other hosts have knobs of the pool. A plan may go on there
-	// without a step for this host, so what it took here is not given back when
-	// no more comes: that is for the next plan, or the end of the lease.
+	// Shared says that other hosts have knobs of the pool. The rest of a plan may then have no step
+	// for this host, so the actuator does not undo reductions when no further step comes: the next
+	// plan, or the end of the lease, does.
 	Shared bool
-	// LockDir is where the locks of knobs and the claims of pools are, one for all
-	// processes that turn knobs of this host; "": this process believes to be the
-	// only one.
+	// LockDir is the directory of the locks of knobs and the claims of pools, the same for all
+	// processes that control knobs of this host; "": this process assumes that it is the only one.
 	LockDir string
-	// Targets are the declared knobs; Pool and Host of their names are filled in.
-	// They are the actuator's from Open on, which closes them unless it fails.
+	// Targets are the declared knobs; Pool and Host of their names are filled in. If Open succeeds,
+	// the actuator owns them and closes them.
 	Targets []Target
 	// Finders find instances of other workloads, at the start and at every heartbeat.
 	Finders []Finder
-	// MaxKnobs is how many knobs are turned, those of instances among them; 0: [MaxKnobs].
+	// MaxKnobs is the largest number of knobs, including those of instances; 0: [MaxKnobs].
 	MaxKnobs int
-	// Measure returns what the pool may give out of this host, by resource; nil:
-	// nobody knows. It bounds plans where the pool is Shared, and is reported.
+	// Measure returns the capacity of this host for the pool, by resource; nil: unknown. It limits
+	// plans if the pool is Shared, and is reported in the holding.
 	Measure func() (map[string]float64, error)
-	// Roots are the groups of processes that Measure measures, by resource, as absolute
-	// paths; one that is missing is the host. Pools whose roots are apart do not share
-	// what they have.
+	// Roots are the control groups whose capacity Measure measures, by resource, as absolute paths;
+	// a missing one means the whole host. Pools whose roots do not contain each other do not share
+	// capacity.
 	Roots map[string]string
-	// Reopen makes a knob from what its Undo returned, perhaps in another
-	// process or release: for baselines whose target is no longer declared.
+	// Reopen makes a knob from the result of its Undo, perhaps of another process or release, to
+	// restore a baseline whose target is no longer declared.
 	Reopen func(undo []byte) (Knob, error)
-	// Heartbeat is how often knobs are read, and a holding is published that says
-	// something new; 0: [DefaultHeartbeat].
+	// Heartbeat is how often knobs are read, and a changed holding is published; 0:
+	// [DefaultHeartbeat].
 	Heartbeat time.Duration
-	// Repeat is after how long a holding is published again that says nothing new;
-	// 0: after every heartbeat. See [RepeatOf].
+	// Repeat is the time after which an unchanged holding is published again; 0: at every
+	// heartbeat. See [RepeatOf].
 	Repeat time.Duration
-	// Limits bound what plans may do here; the zero value hardly does.
+	// Limits limit what plans may do on this host; the zero value has only the defaults.
 	Limits Limits
 	// NoApply forbids plans that a person applied to act on targets whose mode
 	// is recommend.
 	NoApply bool
-	// ForeignHold is how long a remote knob that somebody else turned is left alone; what
-	// was found is its baseline from then on. 0: until a resume.
+	// ForeignHold is how long the actuator does not write a remote knob that another program
+	// changed. After that the value found is its baseline. 0: until a resume.
 	ForeignHold time.Duration
-	// KeepOnStop makes Close leave the allocation to its lease. By default
-	// Close restores the baselines.
+	// KeepOnStop makes Close keep the allocation until its lease expires. By default Close restores
+	// the baselines.
 	KeepOnStop bool
 	// Watchdog is the command that runs [Watchdog] on Dir as a child process;
 	// nil: no watchdog.
@@ -78,16 +76,16 @@ type Config struct {
 	// JournalSize is the size of each copy of the journal in bytes; 0:
 	// hostfs.DefaultJournalSize, and four times that where there are finders.
 	JournalSize int
-	// Parent is the quota of a group above those of the pool, which holds what the pool may
-	// give here and is set when that changes, never between: each write to a quota refills
-	// what it bounds. nil: there is none; then what a loop moves may give a little more than
-	// the sum of what is set, and what shares by weight is bounded by the host alone.
+	// Parent is the quota of the parent of the pool's groups. It is set to the pool's capacity on
+	// this host, only when that changes, since each write to a quota refills it. nil: there is no
+	// parent. The fast loop may then exceed the sum of the quotas a little, and only the host
+	// limits groups that share by weight.
 	Parent Knob
-	// Fast lets a loop of this host move knobs inside the envelopes of plans; else plans
-	// alone do.
+	// Fast lets a fast loop of this host move knobs inside the envelopes of plans; without it only
+	// plans change knobs.
 	Fast bool
-	// OpenJournal opens a journal that is not in Dir; nil: it is in Dir. What restores for
-	// this actuator must read the same one.
+	// OpenJournal opens a journal that is not in Dir; nil: it is in Dir. A watchdog or a restore
+	// must read the same journal.
 	OpenJournal func(ctx context.Context) (Journal, error)
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
@@ -96,16 +94,15 @@ type Config struct {
 
 // Target is one declared knob.
 type Target struct {
-	// KnobID is what plans call it.
+	// KnobID is the knob's name in plans.
 	trimtab.KnobID
 	Knob Knob
-	// Min and Max bound what is ever set, 0 <= Min <= Max, Max > 0.
+	// Min and Max limit every value that is set, 0 <= Min <= Max, Max > 0.
 	Min, Max float64
-	// Rest is what a restore sets where the knob was found above it: what is given
-	// to a best-effort job ends with its lease, and what it had before was a gift of
-	// nobody; nil: what was found.
+	// Rest is the value to restore if the value found was above it. It is for best-effort jobs,
+	// whose allocation ends with its lease; nil: the value found is restored.
 	Rest *trimtab.Amount
-	// Mode is how far plans may go, whatever they ask for.
+	// Mode limits what plans may do with the knob.
 	Mode trimtab.Mode
 }
 
@@ -151,13 +148,13 @@ func (c *Config) filled() Config {
 		full.MaxKnobs = MaxKnobs
 	}
 	if full.JournalSize == 0 && len(full.Finders) > 0 {
-		full.JournalSize = 4 * hostfs.DefaultJournalSize // for MaxKnobs, and as many in one plan
+		full.JournalSize = 4 * hostfs.DefaultJournalSize // twice MaxKnobs entries
 	}
 	return full
 }
 
-// here returns the name of a knob as one of this pool and host: a journal was
-// perhaps written under other names of the two, or by a build without them.
+// here returns a knob's name with this pool and host. The journal may have been written under
+// another pool or host name, or by a release without them.
 func (c *Config) here(id trimtab.KnobID) trimtab.KnobID {
 	id.Pool, id.Host = c.Pool, c.Host
 	return id

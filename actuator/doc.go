@@ -1,5 +1,5 @@
-// Package actuator carries out plans on one host, and puts everything back
-// when nobody renews them.
+// Package actuator carries out plans on one host, and restores the former limits when plans stop
+// coming.
 //
 // For one step of a plan it checks the epoch and the sequence, clamps each
 // value to the target's declared bounds, compares what it finds with what the
@@ -7,32 +7,29 @@
 //
 //	grow to g is released  ⇔  Σ now(t) − now(target) + g ≤ capacity
 //
-// over the host's targets that may act, now(t) being what was last read back:
-// a shrink that failed frees nothing, and what depends on it is refused.
+// over the host's targets that may act, now(t) being what was last read back: a reduction that
+// failed frees nothing, and raises that depend on it are refused.
 //
-// No plan is trusted with the host's limits: [Limits] come from the host's own
-// configuration, and so does the mode of each target. One process at a time
-// turns a knob (Config.LockDir); one that finds a dead owner's lock takes over
-// the baseline, too.
+// No plan is trusted with the host's limits: [Limits] come from the host's own configuration, and
+// so does the mode of each target. Only one process at a time controls a knob (Config.LockDir). A
+// process that finds the lock of a dead owner also takes over its baseline.
 //
-// The allocation is on lease, counted on the boot clock from receipt. When
-// the lease runs out, the recorded baselines are restored, shrinks first, and
-// only where the knob still holds what trimtab wrote. Where a plan says so, what is above
-// its baseline goes back earlier: other hosts lend it, and their leases may end first.
-// That is counted from when the plan was made. A knob with [Traits].Restore puts back more than
-// an amount, or says that nothing can. What another program set
-// meanwhile, the baseline too, is reported and left alone until Resume. [Restore] does the same
-// from the journal alone, and [Watchdog], of which two run and guard each other,
-// does it for an actuator that was killed.
+// The allocation is on lease, counted on the boot clock from receipt. When the lease runs out, the
+// recorded baselines are restored, shrinks first, and only where the knob still holds what trimtab
+// wrote. If a plan says so, a knob above its baseline is lowered to it earlier, counted from the
+// time of the plan: other hosts lend the difference, and their leases may expire first. A knob with
+// [Traits].Restore restores more than an amount, or reports that nothing can restore it. If another
+// program changed a knob, even to its baseline, the actuator reports this and does not write the
+// knob until Resume. [Restore] does the same from the journal alone, and [Watchdog], of which two
+// run and guard each other, does it for an actuator that was killed.
 //
-// Instances of a workload come and go while it runs: a [Finder] is asked at every
-// heartbeat. One that is gone is forgotten, one that comes again under its name is
-// another. Where one leaves behind what was turned, it gets its baseline back
-// first. What the pool may give out of this host is measured and reported, and
-// bounds plans as Limits do where the pool has other hosts.
+// Instances of a workload come and go: at every heartbeat a [Finder] lists them. The actuator
+// forgets an instance that is gone; one that comes later under the same name is a new one. If the
+// limit of a gone instance still exists, it is restored first. The actuator measures and reports
+// the pool's capacity on this host; if the pool has other hosts, this limits plans as Limits do.
 //
-// The package plans nothing and knows no kernel file: the subfolders hold the
-// knobs, each kind of them as a [Kind], knobtest the contract that they all meet.
+// The package makes no plans and knows no kernel files. The subfolders implement the kinds of
+// knobs, each as a [Kind]; knobtest tests the contract that all of them meet.
 //
 //	a, err := actuator.Open(ctx, actuator.Config{Host: "n1", Pool: "shop", Dir: dir, Targets: targets, Reopen: reopen})
 //	…

@@ -7,8 +7,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// enveloped returns the envelope that an action asks for, within the knob's own bounds;
-// nil: it is to stay where it is set.
+// enveloped returns the envelope that an action asks for, within the knob's own bounds; nil: the
+// knob may not move.
 func (l *lending) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
 	want := m.action.Envelope
 	if !l.config.Fast || want == nil || m.held.Resource != trimtab.CPU || m.held.Mode != trimtab.Act || p.Applies != "" || m.goal.Unlimited {
@@ -29,14 +29,15 @@ func (l *lending) enveloped(p *trimtab.Plan, m *move) *trimtab.Envelope {
 	}
 	e := *want
 	e.Target = m.goal.Value
-	// As the knob keeps them: a value that was rounded out of the envelope would be a stranger's.
+	// Rounded as the knob rounds: a value outside the rounded envelope would look as if another
+	// program had set it.
 	e.Floor = min(m.held.Knob.Nearest(trimtab.Units(max(e.Floor, m.held.least()))).Value, e.Target)
 	e.Ceiling = max(m.held.Knob.Nearest(trimtab.Units(min(e.Ceiling, m.held.highest()))).Value, e.Target)
 	e.Burst = min(e.Burst, e.Ceiling)
 	return &e
 }
 
-// alike reports whether an action changes nothing about where a knob may be.
+// alike reports whether an action changes neither the target nor the envelope of a knob.
 func (m *move) alike() bool {
 	e := m.held.loan.envelope
 	if m.envelope == nil || e == nil {
@@ -45,8 +46,8 @@ func (m *move) alike() bool {
 	return *e == *m.envelope
 }
 
-// span is what the journal says of a knob that the loop may move: all that it may have
-// been set to from now on, the envelope that was in force included.
+// span returns the range of values that the loop may have set from now on, for the journal. It
+// includes the envelope that was in force.
 func (m *move) span() *[2]float64 {
 	if m.envelope == nil {
 		return nil
@@ -58,8 +59,8 @@ func (m *move) span() *[2]float64 {
 	return &s
 }
 
-// stays reports whether a knob may stay where the loop has it: inside the envelope that
-// is to be in force, while the loop looks after it.
+// stays reports whether a knob may keep the value that the loop set: the loop runs, and the value
+// is inside the new envelope.
 func (l *lending) stays(m *move) bool {
 	e := m.envelope
 	if e == nil || !m.held.moves() || !l.loops() || m.held.now.Unlimited {
@@ -68,13 +69,13 @@ func (l *lending) stays(m *move) bool {
 	return m.held.now.Value >= e.Least()-fastSlack && m.held.now.Value <= e.Most()+fastSlack
 }
 
-// loops reports whether the loop looked lately.
+// loops reports whether the loop has read the knobs lately.
 func (l *lending) loops() bool {
 	return l.looked != never && l.clock.boot()-l.looked < loopDead
 }
 
-// enter puts the envelope of a move in force. Where the target is another, it is since
-// now that the knob rests there: that is what counts as a change.
+// enter puts the envelope of a move in force. If its target differs from the old one, this counts
+// as a change of the knob.
 func (l *lending) enter(m *move) {
 	h := m.held
 	if (h.loan.envelope != nil || m.envelope != nil) && !same(m.result.Before, m.goal) {
@@ -93,14 +94,15 @@ func (l *lending) enter(m *move) {
 	}
 }
 
-// whole reports whether a plan gives the pool whole CPUs under a group of its own: then
-// the scheduler shares them in microseconds, by the weights of targets.
+// whole reports whether a plan gives the pool whole CPUs in a group of its own. Then the scheduler
+// shares them by the weights of the targets, within microseconds.
 func (x *executor) whole(p *trimtab.Plan) bool {
 	c := min(p.CapacityOf(trimtab.CPU), x.host.room(trimtab.CPU))
 	return x.knobs.parent != nil && c >= 1-slack && math.Abs(c-math.Round(c)) <= slack
 }
 
-// unset takes back what the loop set beside the amount of a knob that it moves no more.
+// unset removes the settings, other than the amount, that the loop made on a knob that it no longer
+// moves.
 func (l *lending) unset(h *held) {
 	if h.can.Settle == nil || h.entry == nil {
 		return
@@ -110,8 +112,8 @@ func (l *lending) unset(h *held) {
 	}
 }
 
-// prepareEnvelopes judges the envelopes of knobs that a plan leaves where they rest.
-// Nobody waits for what comes of them: the holding says it.
+// prepareEnvelopes checks the envelopes of knobs whose target a plan does not change. The outcome
+// does not report them; the holding does.
 func (x *executor) prepareEnvelopes(ctx context.Context, p *trimtab.Plan) (moves []*move) {
 	if !x.config.Fast {
 		return nil
@@ -136,14 +138,14 @@ func (x *executor) prepareEnvelopes(ctx context.Context, p *trimtab.Plan) (moves
 	return moves
 }
 
-// lend notes what a plan allows to be lent here, as far as other pools leave it.
+// lend records how much CPU time a plan allows to be lent here, as far as other pools leave it.
 func (hs *host) lend(ctx context.Context, p *trimtab.Plan) {
 	if !hs.config.Fast {
 		return
 	}
 	hs.lending.capacity = min(p.CapacityOf(trimtab.CPU), hs.room(trimtab.CPU))
 	hs.lending.lendable = 0
-	rest := 0.0 // what is set where all rest
+	rest := 0.0 // the sum while every knob is at its target
 	for _, h := range hs.knobs.all {
 		if h.counts() && h.Resource == trimtab.CPU {
 			rest += h.atMost(h.resting())

@@ -13,78 +13,77 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// lending is what moves between plans: the envelopes within which a loop of this host may move
-// knobs, and what it moved.
+// lending has the envelopes within which the fast loop of this host may move knobs between plans,
+// and what it moved.
 type lending struct {
 	*base
 	fence *fence
 	knobs *knobs
-	// groups are those that may be moved, as told last, in order of name; generation
+	// groups are the movable groups as last reported to the loop, ordered by name; generation
 	// counts their changes.
 	groups     []FastGroup
 	movable    []*held
 	generation uint64
 	limits     FastLimits
-	// lendable is what plan and arbiter allow beyond the sum of targets, capacity what the
-	// pool may give here by the last plan.
+	// lendable is how much plan and arbiter allow beyond the sum of the targets; capacity is the
+	// pool's capacity on this host by the last plan; both in cores.
 	lendable, capacity float64
-	// whole: weights by target share the CPUs of the pool.
+	// whole says that the CPUs of the pool are shared by weights that equal the targets.
 	whole bool
-	// looked is when the loop last looked, on the boot clock.
+	// looked is when the loop last read the knobs, on the boot clock.
 	looked time.Duration
-	// problem is why nothing is moved, remedy what to do about it; "": nothing is in the
-	// way.
+	// problem is why nothing is moved, and remedy what to do about it; "": there is no problem.
 	problem, remedy string
 }
 
-// FastGroup is one knob that may be moved, and within what.
+// FastGroup is one knob that the loop may move, with its envelope.
 type FastGroup struct {
 	trimtab.KnobID
 	Envelope trimtab.Envelope
 }
 
-// FastLimits bound all groups together.
+// FastLimits limit all groups together.
 type FastLimits struct {
-	// Until is when the lease ends, on the boot clock.
+	// Until is when the lease expires, on the boot clock.
 	Until time.Duration
-	// Capacity is what the groups may have together at most, Lendable by how much they may
-	// exceed their targets, in cores.
+	// Capacity limits the sum of the groups' quotas; Lendable limits by how much the sum may exceed
+	// the sum of the targets; both in cores.
 	Capacity, Lendable float64
 }
 
-// FastLook is what a look of the loop finds.
+// FastLook is what the loop reads in one round.
 type FastLook struct {
-	// Generation changes when Groups do.
+	// Generation changes whenever Groups change.
 	Generation uint64
 	Groups     []FastGroup
 	FastLimits
 	At time.Duration
-	// Counters are in the order of Groups; Errs says of which nothing was read, and why.
+	// Counters has the counters of each group, in the order of Groups; Errs has the errors of those
+	// that could not be read.
 	Counters []Counters
 	Errs     []error
-	// Parent are the counters of the group above; nil: there is none, or it was not read.
-	// Pressure is the total of [Traits].Pressure of that group; nil: nothing tells.
+	// Parent has the counters of the parent group; nil: there is none, or it could not be read.
+	// Pressure is the total of [Traits].Pressure of that group; nil: the kernel does not report it.
 	Parent   *Counters
 	Pressure *float64
 }
 
-// FastAccount is what the loop has to tell of one knob, for the holding.
+// FastAccount is the loop's report on one knob, for the holding.
 type FastAccount struct {
 	trimtab.KnobID
 	trimtab.Fast
 }
 
-// FastMove moves one group of a look, in cores.
+// FastMove sets the quota of one group of a look, in cores.
 type FastMove struct {
 	Group      int
 	Set, Burst float64
 }
 
-// loopDead is after how long without a look what was moved goes back to its target.
+// loopDead is the time without a look after which moved knobs are set back to their targets.
 const loopDead = 2 * time.Second
 
-// resting is where a knob rests: the target of its envelope while it is within, else what
-// it is set to.
+// resting returns the target of the knob's envelope while the knob is inside it, else its value.
 func (h *held) resting() trimtab.Amount {
 	if h.moves() && h.entry.free(h.now) {
 		return h.Knob.Nearest(trimtab.Units(h.loan.envelope.Target))
@@ -95,7 +94,8 @@ func (h *held) resting() trimtab.Amount {
 // moves reports whether the loop may move the knob.
 func (h *held) moves() bool { return h.loan.envelope != nil && h.entry != nil }
 
-// movable reports whether it may be moved now. One that is gone frees what it had.
+// movable reports whether the loop may move the knob now, or whether it is gone, which frees its
+// amount.
 func (h *held) movable() bool { return h.moves() && (h.gone || h.report() == "") }
 
 // free reports whether v is a value that the loop may have set.
@@ -104,11 +104,11 @@ func (e *entry) free(v trimtab.Amount) bool {
 	return r != nil && !v.Unlimited && v.Value >= r[0]-fastSlack && v.Value <= r[1]+fastSlack
 }
 
-// fastSlack is what rounding to a kernel's microseconds may add to an amount.
+// fastSlack is the largest error from rounding to the kernel's microseconds, in cores.
 const fastSlack = 2e-3
 
-// callIn ends loans: what is above its target goes back to it. It is asked for when a
-// plan raises somebody and there is no room.
+// callIn ends loans, by lowering knobs above their targets to them. It is called when a plan raises
+// a knob and there is no capacity left.
 func (l *lending) callIn(but *held) (freed bool) {
 	for _, h := range l.knobs.all {
 		if h != but && h.moves() && !h.now.Unlimited && h.now.Value > h.loan.envelope.Target+fastSlack && h.entry.free(h.now) {
@@ -118,7 +118,7 @@ func (l *lending) callIn(but *held) (freed bool) {
 	return freed
 }
 
-// rest sets all that the loop moved to its target: loans end first.
+// rest sets all moved knobs to their targets, the loans first.
 func (l *lending) rest() {
 	l.callIn(nil)
 	for _, h := range l.knobs.all {
@@ -129,7 +129,7 @@ func (l *lending) rest() {
 	}
 }
 
-// shift makes one move inside an envelope, and notes what was read back.
+// shift sets one knob inside its envelope, and records the value read back.
 func (l *lending) shift(h *held, v, burst float64) error {
 	q := h.can.Quick
 	if q == nil {
@@ -148,8 +148,8 @@ func (l *lending) shift(h *held, v, burst float64) error {
 	return nil
 }
 
-// tend looks after what the loop moved, at every heartbeat: it may have died. It looks at
-// the group above, too.
+// tend checks the moved knobs at every heartbeat, since the loop may have died. It also reads the
+// parent group.
 func (l *lending) tend(ctx context.Context) {
 	if l.config.Fast && !l.loops() && !l.fence.closed {
 		l.rest()
@@ -159,8 +159,8 @@ func (l *lending) tend(ctx context.Context) {
 	}
 }
 
-// potential is what the pool may have of CPU time inside all envelopes, beyond what is
-// set now: it is claimed of the host as long as plans allow it.
+// potential returns how much more CPU time the pool could have within all envelopes than is set
+// now, in cores. The pool claims it of the host while plans allow it.
 func (l *lending) potential() float64 {
 	targets, set := 0.0, 0.0
 	for _, h := range l.knobs.all {
@@ -175,7 +175,7 @@ func (l *lending) potential() float64 {
 	return max(0, targets+l.lendable-set)
 }
 
-// note notes why nothing is moved, and what to do about it.
+// note records why nothing is moved, and what to do about it.
 func (l *lending) note(why, remedy string) {
 	l.remedy = remedy
 	if l.problem != why {
@@ -184,15 +184,15 @@ func (l *lending) note(why, remedy string) {
 	}
 }
 
-// FastLook reads all knobs that the loop may move now. Its slices are valid until the
-// next call; it is for one loop.
+// FastLook reads all knobs that the loop may move now. Its slices are valid until the next call,
+// and for one loop only.
 func (a *Actuator) FastLook(look *FastLook) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lending.look(look)
 }
 
-// look is FastLook.
+// look does the work of FastLook.
 func (l *lending) look(look *FastLook) {
 	l.looked = l.clock.boot()
 	l.regroup()
@@ -217,7 +217,7 @@ func (l *lending) look(look *FastLook) {
 	}
 }
 
-// glance reads one knob, and notes what somebody else set.
+// glance reads one knob, and records if another program set it.
 func (l *lending) glance(h *held) (Counters, error) {
 	q := h.can.Quick
 	if q == nil {
@@ -236,7 +236,7 @@ func (l *lending) glance(h *held) (Counters, error) {
 	return c, err
 }
 
-// regroup finds out which knobs may be moved, and within what limits.
+// regroup determines which knobs the loop may move, and within what limits.
 func (l *lending) regroup() {
 	frozen := !l.fence.paused.IsZero() || l.fence.closed || l.problem != "" || l.fence.leftBorrowed() == 0
 	n, others := 0, 0.0
@@ -258,7 +258,7 @@ func (l *lending) regroup() {
 		g := FastGroup{h.KnobID, e}
 		if n >= len(l.groups) || l.groups[n] != g || l.movable[n] != h {
 			if !changed {
-				// What was told stays as it is for who reads it.
+				// A copy, since readers may still have the old slice.
 				l.groups, l.movable, changed = slices.Clone(l.groups[:min(n, len(l.groups))]), slices.Clone(l.movable[:min(n, len(l.movable))]), true
 			}
 		}
@@ -280,16 +280,16 @@ func (l *lending) regroup() {
 	l.limits = limits
 }
 
-// FastMove makes moves of the groups of a look, and returns what is set of each group
-// afterwards: NaN where that is not known. Nothing is moved when the groups have changed
-// since, outside an envelope, or up over what all may have together.
+// FastMove sets quotas of the groups of a look, and returns each group's quota afterwards; NaN:
+// unknown. It changes nothing if the groups have changed since the look, makes no move out of an
+// envelope, and no raise above the limit for all groups together.
 func (a *Actuator) FastMove(generation uint64, moves []FastMove, found []float64) []float64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.lending.move(generation, moves, found)
 }
 
-// move is FastMove.
+// move does the work of FastMove.
 func (l *lending) move(generation uint64, moves []FastMove, found []float64) []float64 {
 	found = found[:0]
 	if l.regroup(); l.generation != generation || l.limits.Until <= l.clock.boot() {
@@ -312,7 +312,7 @@ func (l *lending) move(generation uint64, moves []FastMove, found []float64) []f
 		if !(v > 0) || h.gone || v > was && sum-was+v > most {
 			continue
 		}
-		_ = l.shift(h, v, m.Burst) // what came of it is read back
+		_ = l.shift(h, v, m.Burst) // the value is read back below
 		sum += h.atMost(h.now) - was
 	}
 	for _, h := range l.movable {
@@ -325,7 +325,7 @@ func (l *lending) move(generation uint64, moves []FastMove, found []float64) []f
 	return found
 }
 
-// targets is what the groups have where all rest.
+// targets returns the sum of the groups' targets.
 func (l *lending) targets() (sum float64) {
 	for i := range l.groups {
 		sum += l.groups[i].Envelope.Target
@@ -333,17 +333,17 @@ func (l *lending) targets() (sum float64) {
 	return sum
 }
 
-// dropFast forgets what the loop may do with a knob that was restored.
+// dropFast removes the envelope of a knob that was restored.
 func (h *held) dropFast() { h.loan.envelope, h.loan.account = nil, nil }
 
-// FastTell takes in what the holding is to say of the knobs that are moved.
+// FastTell passes in the loop's reports on its knobs, for the holding.
 func (a *Actuator) FastTell(all []FastAccount) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lending.tell(all)
 }
 
-// tell is FastTell.
+// tell does the work of FastTell.
 func (l *lending) tell(all []FastAccount) {
 	asks := false
 	for i := range all {
@@ -362,7 +362,7 @@ func (l *lending) tell(all []FastAccount) {
 	}
 }
 
-// stateOf is what the holding says of one knob; nil: nothing.
+// stateOf returns the loop's state of one knob for the holding; nil: none.
 func (l *lending) stateOf(h *held) *trimtab.Fast {
 	if !h.moves() {
 		if h.loan.off != "" && l.config.Fast {

@@ -9,39 +9,40 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// fence decides which plans are accepted, and until when what they set holds.
+// fence decides which plans are accepted, and how long their allocation lasts.
 type fence struct {
 	*base
 	position position
 	lease    lease
-	// returned is set once what was borrowed was to go back, until the next lease.
+	// returned says that borrowed amounts were given back since the last lease began.
 	returned bool
-	// expired is set once the lease ran out, until the next one.
+	// expired says that the lease has expired, until the next one begins.
 	expired bool
-	// paused is when the pause in force was asked for; zero: not paused.
+	// paused is the time of the command that paused the actuator; zero: it is not paused.
 	paused time.Time
 	closed bool
-	// outcomes answer repeated deliveries of the plan at position, by step.
+	// outcomes has the outcomes of the steps of the plan at position, to answer repeated
+	// deliveries.
 	outcomes map[int]*answer
 }
 
-// answer is what a step was answered, with the step, so that another one of the
-// same name is told from a repetition.
+// answer is the outcome of a step, with the step itself, to distinguish a repetition from another
+// step with the same name.
 type answer struct {
 	plan    *trimtab.Plan
 	outcome *trimtab.Outcome
 }
 
-// left is how long the lease still holds.
+// left returns the time until the lease expires.
 func (f *fence) left() time.Duration { return f.lease.left(f.clock.id, f.clock.boot()) }
 
-// leftBorrowed is how long what is above a baseline may still stay there.
+// leftBorrowed returns how long knobs may still stay above their baselines.
 func (f *fence) leftBorrowed() time.Duration {
 	return f.lease.borrowed().left(f.clock.id, f.clock.boot())
 }
 
-// check says why a step must not be carried out, or "", and what the same step was answered
-// before; nil: nothing.
+// check returns why a step must not be carried out, or "", and the outcome of the same step if it
+// was carried out before, else nil.
 func (f *fence) check(p *trimtab.Plan, at position) (kind, why string, again *trimtab.Outcome) {
 	if earlier := f.outcomes[at.Step]; earlier != nil && at == (position{f.position.Epoch, f.position.Sequence, at.Step}) {
 		if alike(earlier.plan, p) {
@@ -60,8 +61,8 @@ func (f *fence) check(p *trimtab.Plan, at position) (kind, why string, again *tr
 	case !trimtab.PlausibleEpoch(at.Epoch, f.clock.wall()):
 		return "refused", fmt.Sprintf("epoch %d: no pool can have had so many leaders: it was made up, or this host's clock is wrong", at.Epoch), nil
 	case !trimtab.PlausibleEpoch(f.position.Epoch, f.clock.wall()):
-		// What was accepted was made up, when this clock was ahead: it must not
-		// lock out those who lead.
+		// That time was accepted while this host's clock was ahead; it must not block the current
+		// leader.
 	case at.Epoch < f.position.Epoch:
 		return "stale", fmt.Sprintf(trimtab.Overtaken+"epoch %d, a leader of epoch %d was accepted", at.Epoch, f.position.Epoch), nil
 	case at.compare(f.position) < 0:
@@ -78,14 +79,14 @@ func (f *fence) check(p *trimtab.Plan, at position) (kind, why string, again *tr
 	return "", "", nil
 }
 
-// alike reports whether two steps say the same.
+// alike reports whether two steps have equal contents.
 func alike(p, q *trimtab.Plan) bool {
 	a, err := json.Marshal(p)
 	b, bad := json.Marshal(q)
-	return err == nil && bad == nil && bytes.Equal(a, b) // one with no number in it is invalid
+	return err == nil && bad == nil && bytes.Equal(a, b) // a plan that cannot be encoded is invalid
 }
 
-// take accepts a step and its lease.
+// take accepts a step, and starts its lease.
 func (f *fence) take(at position, until lease) {
 	if at.Epoch != f.position.Epoch || at.Sequence != f.position.Sequence {
 		clear(f.outcomes)
@@ -93,7 +94,7 @@ func (f *fence) take(at position, until lease) {
 	f.position, f.lease, f.expired, f.returned = at, until, false, false
 }
 
-// keep renews the lease of a pause when half of it is gone, and that of what is borrowed
+// keep renews the lease during a pause when half of it is over, and the lease of borrowed amounts
 // at once.
 func (f *fence) keep() {
 	if f.paused.IsZero() {
@@ -107,5 +108,5 @@ func (f *fence) keep() {
 	l := f.lease
 	l.Boot, l.Until, l.BorrowUntil = f.clock.id, saturate(now, length), 0
 	_ = f.store("renew the lease of a pause", put(leaseKey, l))
-	f.lease = l // in force even when it could not be stored: a pause holds
+	f.lease = l // the pause takes effect even if it cannot be stored
 }

@@ -10,8 +10,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// judge notes whether somebody else turned the knob, which had before until it
-// was read now.
+// judge finds out whether another program changed the knob, whose value was before until this read.
 func (ks *knobs) judge(h *held, before trimtab.Amount) {
 	why := ""
 	switch {
@@ -32,34 +31,34 @@ func (ks *knobs) judge(h *held, before trimtab.Amount) {
 	h.foreign = why != ""
 }
 
-// touched is that somebody else turned a knob whose control loop others share. It is
-// journaled: a restart must not end the time for which the knob is left alone.
+// touched records that another program changed a remote knob. It is journaled: a restart must not
+// end the time for which the knob is left alone.
 type touched struct {
 	trimtab.KnobID
 	// InstanceID differs from that of earlier instances of the same name.
 	InstanceID uint64 `json:"instance_id,omitempty"`
-	// At is when Found was found.
+	// At is when the actuator found the value Found.
 	At    time.Time      `json:"at"`
 	Found trimtab.Amount `json:"found"`
 	Why   string         `json:"why"`
-	// Over tells that Found was taken over as the baseline. Twice tells that it was the
-	// second time within twiceWithin: the knob is only recommended until a resume.
+	// Over says that Found became the baseline. Twice says that this was the second change within
+	// twiceWithin; the knob is then only recommended until a resume.
 	Over  bool `json:"over,omitempty"`
 	Twice bool `json:"twice,omitempty"`
 }
 
-// twiceWithin is how soon after the first time the second one says that somebody else
-// means to keep turning the knob.
+// twiceWithin is the time within which a second change means that the other program will keep
+// changing the knob.
 const twiceWithin = time.Hour
 
 func (t *touched) journalKey() string { return keyIn(touchedPrefix, t.KnobID) }
 
-// leaveTo leaves a knob to whoever else turned it, why says how, and returns why it is
-// left alone now, or "".
+// leaveTo stops writing a knob that another program changed, as why says. It returns why the knob
+// is left alone now; "": it is not.
 func (ks *knobs) leaveTo(h *held, why string) string {
 	now, t := ks.clock.wall(), h.touched
 	if t != nil && now.Before(t.At) {
-		t.At = now // a clock that was ahead must not make it last
+		t.At = now // otherwise a clock that was ahead would prolong the wait
 	}
 	switch again := why != "" && (t == nil || t.Over || !same(t.Found, h.now)); {
 	case again && t != nil && now.Sub(t.At) < twiceWithin:
@@ -91,7 +90,7 @@ func (ks *knobs) leaveTo(h *held, why string) string {
 	return why
 }
 
-// takeOver makes the value that was found the baseline, and notes when and why.
+// takeOver makes the value found the baseline, and records when and why.
 func (ks *knobs) takeOver(h *held, t *touched) bool {
 	batch := []hostfs.Entry{put(t.journalKey(), t)}
 	if h.entry != nil {
@@ -106,7 +105,7 @@ func (ks *knobs) takeOver(h *held, t *touched) bool {
 	return true
 }
 
-// note journals what is true in any case.
+// note journals entries that are true whatever happens next.
 func (ks *knobs) note(entries ...hostfs.Entry) bool {
 	err := ks.journal.Append(entries...)
 	if err != nil {
@@ -116,10 +115,10 @@ func (ks *knobs) note(entries ...hostfs.Entry) bool {
 	return err == nil
 }
 
-// forgotten is after how long what is kept of a knob that never came again is dropped.
+// forgotten is the time after which the state of a knob that never returned is dropped.
 const forgotten = 24 * time.Hour
 
-// remember takes over what the journal says of knobs that somebody else turned.
+// remember restores from the journal which knobs another program changed.
 func (ks *knobs) remember(all []*touched) {
 	for _, t := range all {
 		if h := ks.heldOf(ks.config.here(t.KnobID)); h != nil {
@@ -138,7 +137,7 @@ func (ks *knobs) rememberOf(h *held, t *touched) {
 	h.touched, h.foreign = t, !t.Over
 }
 
-// recallTouched is remember for an instance that comes later.
+// recallTouched does the same for an instance that comes later.
 func (ks *knobs) recallTouched(h *held) {
 	key, s := keyIn(touchedPrefix, h.KnobID), stored{}
 	b, ok := ks.journal.Get(key)
@@ -164,7 +163,7 @@ func (s *stored) readTouched(k string, value []byte) error {
 	return nil
 }
 
-// usualSuspect says who does such a thing.
+// usualSuspect names the program that most likely changed the knob.
 func usualSuspect(h *held) string {
 	if h.can.remote() {
 		return "a person, a GitOps tool or another controller"
@@ -172,27 +171,26 @@ func usualSuspect(h *held) string {
 	return "systemd does so to the groups of its units at daemon-reload"
 }
 
-// undone reports whether somebody else has set the baseline while the lease
-// holds: it is there instead of a value of trimtab's that was seen before. A
-// group that was removed and made anew begins with it, which is nobody's doing.
+// undone reports whether another program has set the knob to its baseline while the lease lasts,
+// after trimtab's value was read there. It is false for a control group that was removed and made
+// again, which starts with the baseline.
 func (ks *knobs) undone(h *held, before trimtab.Amount) bool {
 	e := h.entry
 	if !same(h.now, e.Baseline) || same(h.now, e.last()) || ks.fence.left() == 0 ||
-		h.now.Less(before) && ks.fence.leftBorrowed() == 0 { // a watchdog did it
+		h.now.Less(before) && ks.fence.leftBorrowed() == 0 { // a watchdog set it
 		return false
 	}
 	if !h.foreign && (!e.ours(before) || same(before, h.now)) {
 		return false
 	}
 	if h.can.remote() {
-		return true // an instance that was made anew has no entry
+		return true // an instance that was made again has no entry
 	}
 	now := whereIs(&h.can)
 	return h.written != nil && now != nil && os.SameFile(h.written, now)
 }
 
-// whereIs returns what a knob turns, to be known again; nil where that cannot be
-// told.
+// whereIs returns the file that the knob sets, to recognise it later; nil: it has none.
 func whereIs(can *Traits) os.FileInfo {
 	place := can.place()
 	if place == "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// ProbeGroups is [Kind.Probe] of knobs that are at control groups: without a root they are
-// in the hierarchy with the cpu controller.
+// ProbeGroups implements [Kind.Probe] for knobs of control groups. Without a declared root it takes
+// the hierarchy with the cpu controller.
 func ProbeGroups(at Location) (_ Location, err error) {
 	if at.Root == "" {
 		at.Root, err = hostfs.CPUHierarchy()
@@ -16,14 +16,13 @@ func ProbeGroups(at Location) (_ Location, err error) {
 	return at, err
 }
 
-// FindGroups is [Kind.Find] of knobs that are at control groups. It lists those that
-// match: at most hostfs.MaxInstances, else none and an error that says how many there
-// are.
+// FindGroups implements [Kind.Find] for knobs of control groups. If more than hostfs.MaxInstances
+// groups match, it lists none, and the error says how many there are.
 func FindGroups(ctx context.Context, at Location) ([]Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
 	}
-	// Opened for each look: the root may have been mounted again.
+	// It opens the root each time, since it may have been mounted again.
 	root, err := hostfs.OpenRoot(at.Root)
 	if err != nil {
 		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)

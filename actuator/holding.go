@@ -44,7 +44,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 	return h
 }
 
-// report returns the problem, with the reasons that are not the knob's.
+// report returns the problem of the knob, or another reason why it cannot be used.
 func (h *held) report() string {
 	switch {
 	case h.contested != "":
@@ -59,22 +59,22 @@ func (h *held) report() string {
 	return ""
 }
 
-// A holding is one message, of mostToSay bytes at most (4 MiB less its frame, see
-// codec.MaxBytes). The states of thousands of knobs fit where each says little: the texts for
-// people go first, and an instance whose knobs would not fit even so is not taken up.
+// A holding is one message of at most mostToSay bytes (4 MiB less its frame, see codec.MaxBytes).
+// If the states of all knobs do not fit, their texts are shortened. An instance whose knobs would
+// not fit even then is not controlled.
 
 const (
 	mostToSay = 4<<20 - 64<<10
-	// stateBytes is what the state of a knob takes in a message beside its texts: the names of
-	// its fields, numbers and times.
+	// stateBytes is the size of a knob's state in a message without its texts: the names of its
+	// fields, numbers and times.
 	stateBytes = 216
-	// briefText is how much of a text is left where there is no room for more.
+	// briefText is the length to which texts are shortened, in bytes.
 	briefText = 40
-	// typicalNode is how long the name of a node is taken to be, before it is known.
+	// typicalNode is the assumed length of a node's name before it is known.
 	typicalNode = 40
 )
 
-// said is how many bytes a state takes in a message, or a few more.
+// said returns the size of a state in a message, in bytes, or a little more.
 func said(k *trimtab.KnobState) int {
 	n := stateBytes + names(&k.KnobID) + len(k.Knob) + len(k.Problem) + len(k.Barred)
 	if k.Unit != "" {
@@ -96,13 +96,13 @@ func names(id *trimtab.KnobID) int {
 	return len(id.Pool) + len(id.Host) + len(id.Workload) + len(id.Instance) + len(id.Resource)
 }
 
-// leastSaid is said of a state without texts.
+// leastSaid returns the size of the knob's state without texts, in bytes.
 func (h *held) leastSaid() int { return stateBytes + names(&h.KnobID) + typicalNode }
 
-// fits says why the knobs of one more instance cannot be told of.
+// fits returns an error if the knobs of one more instance would not fit into a holding.
 func (ks *knobs) fits(added []*held) error {
 	if len(ks.all) < MaxKnobs {
-		return nil // as many always fit
+		return nil // this many always fit
 	}
 	sum := 0
 	for _, list := range [][]*held{ks.all, added} {
@@ -116,7 +116,7 @@ func (ks *knobs) fits(added []*held) error {
 	return nil
 }
 
-// brief shortens the texts of states that would not fit into one message.
+// brief shortens the texts of states if they would not fit into one message.
 func brief(all []trimtab.KnobState) {
 	sum := 0
 	for i := range all {
@@ -137,7 +137,7 @@ func brief(all []trimtab.KnobState) {
 	}
 }
 
-// cut shortens a text, at a character.
+// cut shortens a text without splitting a character.
 func cut(text string) string {
 	if len(text) <= briefText {
 		return text

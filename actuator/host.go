@@ -16,55 +16,56 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// host knows what the pool may have of this host: what was measured, what its own limits
-// allow, and what other pools leave.
+// host determines the pool's capacity on this host: the measured one, within this host's limits and
+// what other pools leave.
 type host struct {
 	*base
 	knobs   *knobs
 	lending *lending
-	// capacity is what the pool may give out of this host, as measured last;
-	// unmeasured is what could not be, measureAgain when it is tried again.
+	// capacity is the last measured capacity for the pool; unmeasured says what could not be
+	// measured; measureAgain is when to measure again.
 	capacity     map[string]float64
 	unmeasured   string
 	measureAgain time.Duration
-	// arbiter has the claims of all pools; nil: this process believes to be the only one.
+	// arbiter has the claims of all pools; nil: this process assumes that it is the only one.
 	arbiter *arbiter.Arbiter
-	// left is what other pools leave, by resource; nil: there is none that claims. claimed
-	// says of which resource that is less than the pool could have alone.
+	// left is what other pools leave, by resource; nil: no pool has claims. claimed says for which
+	// resources that is less than the pool could have alone.
 	left    map[string]float64
 	claimed []claimed
-	// failed is why nobody could be asked in the present step; "": somebody could.
+	// failed is why the arbiter could not be asked in the present step; "": it could.
 	failed string
-	// kept is what the pool had before a plan that is not yet carried out to its end, by
-	// resource: what its first steps freed is for the next. It stays claimed until
-	// keepUntil, on the boot clock.
+	// kept is the allocation of the pool before a plan that is not completely carried out, by
+	// resource: the first steps free capacity for the later ones. It stays claimed until keepUntil,
+	// on the boot clock.
 	kept      map[string]float64
 	keepUntil time.Duration
-	// missed counts the looks at the claims since the last that succeeded.
+	// missed counts the failed reads of the claims since the last success.
 	missed  int
 	problem string
-	// buried tells which of the dead have nothing left to restore; nil: nobody looks.
+	// buried receives the journals of dead processes that have nothing left to restore; nil: no
+	// search runs.
 	buried chan []string
-	// scanAt is when the locks may be read again to tell what the dead have turned, on
-	// the boot clock.
+	// scanAt is the earliest time to read the locks again, which show what dead processes have
+	// changed, on the boot clock.
 	scanAt time.Duration
 }
 
 const (
-	// keepFor is how long the next step of a plan may take until other pools may have
-	// what it is to use. It is longer than compensateAfter.
+	// keepFor is how long capacity stays reserved for the next step of a plan before other pools
+	// may have it. It is longer than compensateAfter.
 	keepFor = 2 * compensateAfter
-	// missedMost is how many looks in a row may fail until that is a problem: the
-	// first may have met another process that was just looking.
+	// missedMost is the number of failed reads in a row that is reported as a problem: a single one
+	// may have met another process that was reading.
 	missedMost = 5
-	// buryWait is how long a tick waits to hear of the journals of the dead, which may
-	// lie on a disk that does not answer.
+	// buryWait is how long a tick waits for the journals of dead processes, which may be on a disk
+	// that does not answer.
 	buryWait = 100 * time.Millisecond
 	// scanEvery bounds how often all locks of the host are read: there may be thousands.
 	scanEvery = 30 * time.Second
 )
 
-// newHost makes this pool's side of the arbiter.
+// newHost returns the pool's connection to the arbiter.
 func newHost(b *base, ks *knobs, l *lending) *host {
 	hs := &host{base: b, knobs: ks, lending: l, measureAgain: never, keepUntil: never}
 	if b.config.LockDir != "" {
@@ -81,8 +82,8 @@ func (hs *host) close(over bool) error {
 	return hs.arbiter.Close(over)
 }
 
-// settleStep notes what stays claimed once a step was carried out, before which the pool had
-// so much, and gives back what was claimed beyond it.
+// settleStep records which capacity stays claimed after a step, given the pool's allocation before
+// it, and releases the excess of the claims.
 func (hs *host) settleStep(ctx context.Context, p *trimtab.Plan, had map[string]float64) {
 	if hs.arbiter == nil {
 		return
@@ -102,20 +103,20 @@ func (hs *host) settleStep(ctx context.Context, p *trimtab.Plan, had map[string]
 	claims := hs.claims(nil)
 	for resource, c := range claims {
 		if claimed := hs.arbiter.Claimed(resource); claimed.Now > c.Now || claimed.May > c.May {
-			// Where it fails the next tick makes up for it.
+			// If it fails, the next tick tries again.
 			_ = hs.arbiter.Settle(ctx, claims)
 			return
 		}
 	}
 }
 
-// sums returns what the knobs of this pool have, by resource, and what they have after
-// a restore. The given ones count as if they were there already.
+// sums returns the allocation of this pool's knobs, by resource, now and after a restore. It counts
+// the given knobs as if they had their new values already.
 func (hs *host) sums(ahead map[*held]float64) (now, back map[string]float64) {
 	now, back = map[string]float64{}, map[string]float64{}
 	for _, h := range hs.knobs.all {
 		if !h.counts() || h.contested != "" && h.entry == nil {
-			continue // another turns it, and claims it
+			continue // another process controls and claims it
 		}
 		has, comes := h.mayHave()
 		now[h.Resource] += max(has, ahead[h])
@@ -127,8 +128,8 @@ func (hs *host) sums(ahead map[*held]float64) (now, back map[string]float64) {
 	return now, back
 }
 
-// claims returns what this pool claims of the host. A restore makes shrinks first, so
-// at any instant of it the pool has at most the larger of both sums.
+// claims returns what this pool claims of the host: the larger of its allocation now and after a
+// restore. A restore lowers knobs first, so that it never has more.
 func (hs *host) claims(ahead map[*held]float64) map[string]arbiter.Claim {
 	now, back := hs.sums(ahead)
 	all := make(map[string]arbiter.Claim, len(now))
@@ -143,7 +144,7 @@ func (hs *host) claims(ahead map[*held]float64) map[string]arbiter.Claim {
 	return all
 }
 
-// claimOf is a claim of nothing.
+// claimOf returns an empty claim.
 func (hs *host) claimOf(resource string) arbiter.Claim {
 	c := arbiter.Claim{Root: hs.config.Roots[resource]}
 	if measured, ok := hs.capacity[resource]; ok {
@@ -152,7 +153,7 @@ func (hs *host) claimOf(resource string) arbiter.Claim {
 	return c
 }
 
-// mayHave returns the most that a knob has now, and what it has after a restore.
+// mayHave returns the largest amount that a knob may have now, and its amount after a restore.
 func (h *held) mayHave() (now, back float64) {
 	if h.gone {
 		return 0, 0
@@ -160,14 +161,14 @@ func (h *held) mayHave() (now, back float64) {
 	if now = h.Max; h.known {
 		now = h.atMost(h.now)
 	}
-	if h.entry == nil || h.foreign { // what another set is left alone
+	if h.entry == nil || h.foreign { // a restore leaves a value alone that another program set
 		return now, now
 	}
 	return now, max(h.bounded(h.entry.Baseline), min(h.floor, now))
 }
 
-// ask claims what the pool has with one knob at v, and returns why that is not to be
-// had, or "". What was claimed already costs nothing.
+// ask claims the pool's allocation with one knob at v. It returns why the claim is refused; "": it
+// is granted. An amount that is claimed already is always granted.
 func (hs *host) ask(ctx context.Context, h *held, v trimtab.Amount) (why string) {
 	if hs.arbiter == nil {
 		return ""
@@ -176,7 +177,7 @@ func (hs *host) ask(ctx context.Context, h *held, v trimtab.Amount) (why string)
 	want := now[h.Resource]
 	for _, k := range hs.knobs.all {
 		if k != h && k.Resource == h.Resource && k.takesLeft() && k.counts() {
-			want -= k.atMost(k.now) - k.Min // which is claimed, and needs no room
+			want -= k.atMost(k.now) - k.Min // this part is claimed already
 		}
 	}
 	granted := hs.grantFor(ctx, h.Resource, want)
@@ -189,7 +190,7 @@ func (hs *host) ask(ctx context.Context, h *held, v trimtab.Amount) (why string)
 	return fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: other pools of this host claim the rest", want, granted, h.Resource)
 }
 
-// grantFor returns how much the pool may have where it wants so much.
+// grantFor returns how much of the wanted amount the pool may have.
 func (hs *host) grantFor(ctx context.Context, resource string, want float64) float64 {
 	granted := hs.arbiter.Claimed(resource).Now
 	if want <= granted*(1+tolerance) || hs.failed != "" {
@@ -202,8 +203,8 @@ func (hs *host) grantFor(ctx context.Context, resource string, want float64) flo
 	return granted
 }
 
-// askAll claims what the pool has when all grows of a step are made, as far as the plan
-// and the host's own limits let them, so that they are asked for once.
+// askAll claims at once the allocation after all raises of a step, within the limits of the plan
+// and the host.
 func (hs *host) askAll(ctx context.Context, p *trimtab.Plan, moves []*move) {
 	if hs.arbiter == nil {
 		return
@@ -221,8 +222,8 @@ func (hs *host) askAll(ctx context.Context, p *trimtab.Plan, moves []*move) {
 	}
 }
 
-// announce claims what the pool has once the given knobs have their baselines. It is
-// not asked for: a person wants them back.
+// announce claims the allocation of the pool with the given knobs at their baselines. It does so
+// without asking, since a person wants them restored.
 func (hs *host) announce(ctx context.Context, knobs []*held) {
 	if hs.arbiter == nil {
 		return
@@ -231,12 +232,12 @@ func (hs *host) announce(ctx context.Context, knobs []*held) {
 	for _, h := range knobs {
 		_, ahead[h] = h.mayHave()
 	}
-	// Where it fails the next tick makes up for it.
+	// If it fails, the next tick tries again.
 	_ = hs.arbiter.Settle(ctx, hs.claims(ahead))
 }
 
-// arbitrate writes down what the pool has, and finds out what other pools leave. What
-// cannot be found out is as it was.
+// arbitrate publishes the pool's claims, and reads what other pools leave. On an error the last
+// state stays.
 func (hs *host) arbitrate(ctx context.Context) {
 	if hs.arbiter == nil {
 		return
@@ -264,8 +265,8 @@ func (hs *host) arbitrate(ctx context.Context) {
 	hs.divide(claims)
 }
 
-// divide notes what other pools leave. It is never less than what this pool has: a
-// planner that was told so would lower its workloads for another pool.
+// divide records what other pools leave. It is never less than this pool's allocation, as a planner
+// would otherwise lower its workloads for another pool.
 func (hs *host) divide(claims map[string]arbiter.Claim) {
 	has, left := map[string]float64{}, maps.Clone(hs.capacity)
 	for _, h := range hs.knobs.all {
@@ -314,7 +315,7 @@ func (hs *host) divide(claims map[string]arbiter.Claim) {
 	}
 }
 
-// bury drops the claims of the dead of whose knobs none is left to restore.
+// bury removes the claims of dead processes that have no knob left to restore.
 func (hs *host) bury(ctx context.Context) error {
 	wait := time.Duration(0)
 	if hs.buried == nil {
@@ -343,12 +344,12 @@ func (hs *host) bury(ctx context.Context) error {
 	}
 }
 
-// noMarks is while the locks are not read.
+// noMarks stands in for the locks while they are not to be read.
 func noMarks() (map[string]bool, error) { return nil, errors.ErrUnsupported }
 
-// restored returns those of the journals that have nothing left to restore; marked are
-// those whose owner turned something that is still there. It reads nothing of the
-// actuator but its configuration.
+// restored returns those of the journals that have nothing left to restore. marked returns the
+// journals whose owner changed a knob that still exists. It may run concurrently, since it uses
+// only the configuration.
 func (hs *host) restored(journals []string, marked func() (map[string]bool, error)) (over []string) {
 	for _, dir := range journals {
 		if hostfs.JournalReadable(dir) != nil {
@@ -356,8 +357,8 @@ func (hs *host) restored(journals []string, marked func() (map[string]bool, erro
 		}
 		s, err := readDir(dir)
 		if errors.Is(err, os.ErrNotExist) {
-			// A directory that is wholly missing was removed with all of its storage, or is
-			// a volume that only another container mounts: the knobs tell.
+			// If the whole directory is missing, its storage was removed, or it is on a volume that
+			// only another container mounts; then the knobs decide.
 			_, gone := os.Stat(filepath.Dir(dir))
 			there, err := map[string]bool(nil), error(nil)
 			if gone != nil {
@@ -375,14 +376,14 @@ func (hs *host) restored(journals []string, marked func() (map[string]bool, erro
 	return over
 }
 
-// disowned reports whether what an entry of a journal restores is gone, or whether
-// another process has taken over its baseline, and claims it.
+// disowned reports whether the knob of a journal entry is gone, or whether another process has
+// taken over its baseline and claims it.
 func (hs *host) disowned(e *entry, journal string) bool {
 	k, err := hs.config.Reopen(e.Undo)
 	if err != nil {
 		return false
 	}
-	defer func() { _ = k.Close() }() // it was only asked
+	defer func() { _ = k.Close() }() // it was opened only to read
 	can := k.Traits()
 	if can.Place == nil {
 		return false
@@ -395,9 +396,9 @@ func (hs *host) disowned(e *entry, journal string) bool {
 	return last.Dir != "" && last.Dir != journal
 }
 
-// reportOf returns why a knob cannot be used, or "". While it cannot be told what other
-// pools of the host have, nothing is raised; so that nothing is lowered either, and
-// stays so, no knob that is turned is offered.
+// reportOf returns why a knob cannot be used, or "". While the claims of other pools are unknown,
+// nothing may be raised. So that nothing is lowered either, which could not be raised again, no
+// changed knob can be used then.
 func (hs *host) reportOf(k *held) string {
 	if why := k.report(); why != "" || hs.problem == "" || k.Mode != trimtab.Act {
 		return why

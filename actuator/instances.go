@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// MaxKnobs is how many knobs one actuator may hold unless Config says otherwise; further
-// instances are not taken up. MaxClusterKnobs is the same for an actuator that sets the
+// MaxKnobs is the largest number of knobs of one actuator unless Config says otherwise; the
+// actuator ignores further instances. MaxClusterKnobs is the same for an actuator that sets the
 // limits of a whole cluster.
 const (
 	MaxKnobs        = 4000
@@ -27,8 +27,8 @@ type Finder struct {
 	// there are too many, its error is trimtab.ErrRefused, and it is called again a minute
 	// later.
 	Find func(ctx context.Context) ([]Instance, error)
-	// Open opens the knobs of one instance, one target a resource. Pool, host,
-	// workload and instance of their names are filled in.
+	// Open opens the knobs of one instance, one target for each resource. The actuator fills in
+	// pool, host, workload and instance of their names.
 	Open func(name string) ([]Target, error)
 	// Pattern is the location with its *. Like are the targets of any instance, without
 	// Knob and instance name: while not all instances can be taken up, the holding lists
@@ -46,18 +46,18 @@ type Instance struct {
 	ID uint64
 }
 
-// finder is a Finder with what it found.
+// finder is a Finder with its last results.
 type finder struct {
 	Finder
 	// there maps the name of each instance whose knobs are open to its ID.
 	there map[string]uint64
-	// again is the earliest time of the next look, since boot.
+	// again is the earliest time of the next look, on the boot clock.
 	again time.Duration
-	// problem is why the last look failed, or not all that it found was opened.
+	// problem is why the last look failed, or why it could not open all instances.
 	problem string
 }
 
-// instances holds the instances of workloads that come and go.
+// instances has the finders and opens and closes the knobs of instances.
 type instances struct {
 	*base
 	knobs     *knobs
@@ -69,8 +69,8 @@ type instances struct {
 // hold: counting a million takes long.
 const lookAgainAfter = time.Minute
 
-// seek opens the knobs of new instances, and closes those of instances that are gone. An
-// instance with a known name and another ID is a new one. live: only of the kinds that are
+// seek opens the knobs of new instances, and closes those of instances that are gone. An instance
+// with a known name and another ID is a new one. With live it does so only for kinds that are
 // [Kind].Live.
 func (in *instances) seek(ctx context.Context, live bool) {
 	for _, f := range in.finders {
@@ -90,7 +90,7 @@ func (in *instances) seek(ctx context.Context, live bool) {
 	}
 }
 
-// settle lets go of the instances that are not among those found.
+// settle removes the instances that were not found.
 func (in *instances) settle(ctx context.Context, f *finder, found []Instance) {
 	gone := make(map[string]bool, len(f.there))
 	for name := range f.there {
@@ -115,7 +115,7 @@ func (in *instances) settle(ctx context.Context, f *finder, found []Instance) {
 			return false
 		}
 		if h.entry != nil && !left[h] {
-			// Nothing is left to restore, and nobody may give anything back to it.
+			// There is nothing left to restore.
 			batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
 		}
 		h.entry = nil
@@ -166,8 +166,7 @@ func (h *held) leave() error {
 	return errors.Join(err, h.Knob.Close())
 }
 
-// takeUp opens the knobs of the instances that are new. What cannot be opened is
-// tried again at the next look.
+// takeUp opens the knobs of new instances. If that fails, the next look tries again.
 func (in *instances) takeUp(f *finder, found []Instance) error {
 	var errs []error
 	for _, i := range found {
@@ -188,7 +187,7 @@ func (in *instances) takeUp(f *finder, found []Instance) error {
 	return errors.Join(errs...)
 }
 
-// takeOne adds the knobs of an instance, all or none of them.
+// takeOne adds the knobs of an instance, all of them or none.
 func (in *instances) takeOne(f *finder, i Instance, targets []Target) error {
 	var err error
 	if n := len(in.knobs.all) + len(targets); n > in.config.MaxKnobs {
@@ -224,7 +223,7 @@ func (in *instances) takeOne(f *finder, i Instance, targets []Target) error {
 	return nil
 }
 
-// reportFinder logs when what stops a finder changes, and counts.
+// reportFinder logs and counts changes of a finder's problem.
 func (in *instances) reportFinder(f *finder, err error) {
 	problem := ""
 	if err != nil {
@@ -238,7 +237,7 @@ func (in *instances) reportFinder(f *finder, err error) {
 	}
 }
 
-// troubles lists what stops finders, as knobs of no instance that were never read.
+// troubles lists the problems of finders, as states of knobs without an instance.
 func (in *instances) troubles() (all []trimtab.KnobState) {
 	for _, f := range in.finders {
 		if f.problem == "" {

@@ -7,23 +7,23 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Journal is a durable map. [hostfs.Journal] is one in files.
+// Journal is a durable map. [hostfs.Journal] implements it in files.
 type Journal interface {
 	// Get returns the value of a key.
 	Get(key string) ([]byte, bool)
 	// Keys lists the keys that start with prefix, in order.
 	Keys(prefix string) []string
-	// Append makes the changes durable before it returns; a nil value deletes. On an
-	// error nothing changed, and where another process has taken the journal over, each
-	// is one: who lost it has no effect any more.
+	// Append makes the changes durable before it returns; a nil value deletes. On an error nothing
+	// changed. After another process has taken the journal over, every Append fails, so that the
+	// former owner can change no knob any more.
 	Append(entries ...hostfs.Entry) error
 	// Damaged returns how many places could not be read.
 	Damaged() int
 	Close() error
 }
 
-// tellDamage says that so many places of the journal could not be read, and so many
-// baselines could.
+// tellDamage reports how many places of the journal could not be read, and how many baselines
+// could.
 func (a *Actuator) tellDamage(places, baselines int) {
 	damage := hostfs.Damage{}
 	if j, ok := a.journal.(*hostfs.Journal); ok {
@@ -36,8 +36,7 @@ func (a *Actuator) tellDamage(places, baselines int) {
 	a.logger.Warn("journal was damaged; what was readable is used", "places", places, "damage", damage.String())
 }
 
-// RestoreJournal puts every baseline of a journal back, as [Restore] does of one in a
-// directory.
+// RestoreJournal restores every baseline of a journal, as [Restore] does for one in a directory.
 func RestoreJournal(ctx context.Context, j Journal, reopen func(undo []byte) (Knob, error)) (Report, error) {
 	s := readState(journalState(j))
 	all := reopenAll(s.entries, reopen)

@@ -11,36 +11,34 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Kind is a kind of knob as a value: all that the rest of a program needs to know
-// of it. The folder of a kind has a function that returns it; the program lists
-// those that it has.
+// Kind describes a kind of knob, with all that the rest of the program needs to know of it. The
+// folder of each kind has a function that returns its Kind; the program lists them.
 type Kind struct {
-	// Name is what configuration and messages call it.
+	// Name is the name of the kind in configuration and messages.
 	Name string
 	// Resources are the resources whose limits this kind can set at one location.
 	Resources []string
-	// Probe completes a location as it was declared with what this host has, such as
-	// the root. Its error is trimtab.ErrUnsupported where the host has no such thing.
+	// Probe completes a declared location with the defaults of this host, such as the root. Its
+	// error is trimtab.ErrUnsupported if the host has no such knobs.
 	Probe func(declared Location) (Location, error)
 	// Find lists the instances that match a location with a *. Its errors are those of
 	// [Finder].Find.
 	Find func(ctx context.Context, at Location) ([]Instance, error)
 	// Open opens the knob of one resource at a location without a *.
 	Open func(at Location, resource string) (Knob, error)
-	// Reopen makes a knob from what its Undo returned, perhaps in another process or
-	// release. Its error is trimtab.ErrUnsupported where that is of another kind.
+	// Reopen makes a knob from the result of its Undo, perhaps of another process or release. Its
+	// error is trimtab.ErrUnsupported if that belongs to another kind.
 	Reopen func(undo []byte) (Knob, error)
-	// Live is true if another program starts the instances and each has an allocation from
-	// its first moment on, such as a pod. The actuator then looks for new instances before
-	// it raises any limit.
+	// Live is true if another program starts the instances and each starts with an allocation, as a
+	// pod does. The actuator then looks for new instances before it raises any limit.
 	Live bool
 	// Measure returns the capacity of a resource on this host, or trimtab.ErrUnsupported if
 	// that is unknown. A nil Measure: unknown for every resource.
 	Measure func(at Location, resource string) (float64, error)
 }
 
-// Join adds the resources of other kinds to the first. All of them use the same locations;
-// Probe and Find are those of the first.
+// Join adds the resources of other kinds to the first. All of them use the same locations, and
+// Probe and Find of the first.
 func Join(first Kind, more ...Kind) Kind {
 	all := append([]Kind{first}, more...)
 	of := func(resource string) Kind {
@@ -67,23 +65,23 @@ func Join(first Kind, more ...Kind) Kind {
 	return joined
 }
 
-// Location is where the knobs of a workload are on this host.
+// Location says where the knobs of a workload are on this host.
 type Location struct {
-	// Root is the declared directory; nothing outside is ever written.
+	// Root is the declared directory; trimtab never writes outside it.
 	Root string
-	// Path is relative to Root. With one * in it, each that matches is an instance.
+	// Path is relative to Root. If it has a *, each match is an instance.
 	Path string
-	// Force sets limits even where another program of the host claims them.
+	// Force sets limits even if another program of the host owns them.
 	Force bool
-	// High takes the highest-numbered first of what has numbers, such as cores; the
-	// lowest-numbered are left to others. It is for best-effort jobs.
+	// High prefers the highest-numbered units of a resource, such as cores, and leaves the
+	// lowest-numbered to others. It is for best-effort jobs.
 	High bool
-	// ShareUnit is the amount of CPU time, in cores, that the usual weight of a group stands
-	// for, where amounts are set as weights below a group that carries the limit of all; 0:
-	// they are set as quotas.
+	// ShareUnit is the amount of CPU time, in cores, to which the default weight of a group
+	// corresponds, if amounts are set as weights below a parent group that carries the limit; 0:
+	// amounts are set as quotas.
 	ShareUnit float64
-	// ShareMost is what a group may use in all where ShareUnit is set, in cores; 0: as much as
-	// the group above has.
+	// ShareMost is the most CPU time that a group may use if ShareUnit is set, in cores; 0: as much
+	// as its parent.
 	ShareMost float64
 }
 
@@ -96,8 +94,8 @@ func (l Location) Instance(name string) Location {
 	return l
 }
 
-// Targets opens the knobs of a location: one for each of like, which are the targets
-// without their knobs. All are open, or none.
+// Targets opens the knobs of a location, one for each target in like, which has no knob. It opens
+// all of them or none.
 func (k Kind) Targets(at Location, like []Target) (targets []Target, err error) {
 	for _, t := range like {
 		if t.Knob, err = k.Open(at, t.Resource); err != nil {
@@ -116,8 +114,8 @@ func CloseTargets(targets []Target) (err error) {
 	return err
 }
 
-// Finder finds the instances of one workload at a location with a *. Each has the
-// targets of like, which is not empty; pattern is what messages call the location.
+// Finder finds the instances of one workload at a location with a *. Each gets the targets of like,
+// which must not be empty; messages call the location pattern.
 func (k Kind) Finder(at Location, pattern string, like []Target) Finder {
 	return Finder{
 		Workload: like[0].Workload, Pattern: pattern, Like: like, Live: k.Live,
@@ -130,7 +128,7 @@ func (k Kind) Finder(at Location, pattern string, like []Target) Finder {
 func AnyOf(kinds []Kind) func(undo []byte) (Knob, error) {
 	return func(undo []byte) (Knob, error) {
 		for _, k := range kinds {
-			// The kinds know their own.
+			// Each kind recognises its own.
 			if knob, err := k.Reopen(undo); err == nil || !errors.Is(err, trimtab.ErrUnsupported) {
 				return knob, err
 			}

@@ -7,124 +7,122 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// ErrBarred: the knob can be read but not set, because another program sets it (as long as
-// that program is there), or because it cannot be set here at all. It is planned for as in
-// mode recommend.
+// ErrBarred says that the knob can be read but not set, because another program sets it (as long as
+// that program exists), or because this process cannot set it at all. The planner only recommends
+// values for it.
 var ErrBarred = errors.New("it is only recommended")
 
-// Knob is one limit that can be set for one target on this host. An implementation does
-// only the reads and the one write; epoch, clamp, compare, journal and lease are the
-// actuator's work. It is not safe for concurrent use.
+// Knob is one limit that can be set for one target on this host. An implementation only reads and
+// writes the value; the actuator does the rest: epoch, clamp, compare, journal and lease. It is not
+// safe for concurrent use.
 type Knob interface {
-	// String names kind and place, as in "cgroup v2 shop.slice/checkout".
+	// String returns the kind and the location, as in "cgroup v2 shop.slice/checkout".
 	String() string
-	// Resource is the resource that it limits: "cpu" (cores), "workers" (processes), and so
-	// on.
+	// Resource returns the resource that the knob limits: "cpu" (cores), "workers" (processes), and
+	// so on.
 	Resource() string
-	// Probe says whether the knob is there and can be read: nil, or an error
-	// that is trimtab.ErrUnsupported (this kernel cannot) or any other cause.
+	// Probe returns an error if the knob does not exist or cannot be read; trimtab.ErrUnsupported
+	// if the kernel does not offer it.
 	Probe(ctx context.Context) error
-	// MayWrite says, without an effect, whether a Write would be let through: nil, or an
-	// error that is trimtab.ErrRefused (somebody else owns it) or any other cause. It need
-	// not be called in mode recommend.
+	// MayWrite finds out, without an effect, whether a Write would be allowed. Its error is
+	// trimtab.ErrRefused if another program owns the knob. It need not be called in mode recommend.
 	MayWrite(ctx context.Context) error
 	// Read returns the value in force, unless the knob has [Traits].Effective.
 	Read(ctx context.Context) (trimtab.Amount, error)
-	// Nearest returns the value to write for a: one that is kept, and reads back
-	// as it is, so that a quantised value is compared with itself. A value that
-	// was read can be written again, too.
+	// Nearest rounds a to a value that the knob can store exactly, so that it reads back unchanged.
+	// It does not change a value that was read.
 	Nearest(a trimtab.Amount) trimtab.Amount
-	// Write sets the value with one effect. It does not read back.
+	// Write sets the value in one operation. It does not read back.
 	Write(ctx context.Context, a trimtab.Amount) error
-	// Undo describes the knob for the journal: enough for Reopen in another
-	// process, without the configuration, to restore it.
+	// Undo describes the knob for the journal, so that Reopen can restore it in another process
+	// without the configuration.
 	Undo() []byte
-	// Close releases what the knob has open; nothing of it is used afterwards but
-	// String, Resource and Undo. Closing it again does nothing. What it turns
-	// stays as it is.
+	// Close releases open files and connections. Afterwards only String, Resource and Undo may be
+	// called. Closing it again does nothing. The limit stays as it is.
 	Close() error
-	// Traits returns what else the knob can do. That does not change.
+	// Traits returns the optional abilities of the knob, which do not change.
 	Traits() Traits
 }
 
-// Traits are what a knob can do beyond what every knob can. It leaves nil what it cannot do.
+// Traits are the optional abilities of a knob. Those that it does not have are nil.
 type Traits struct {
-	// Pace is how many writes a second the server of the knob takes of this process; 0: no bound
-	// is known. A step of a plan makes no more of them than fit in its time, so that what the plan
-	// says is done long before its lease ends, and the next plan, which renews the lease, decides
-	// on the rest anew.
+	// Pace is how many writes a second the server of the knob accepts from this process; 0: no
+	// limit is known. A step of a plan makes only as many as fit into its time, so that it ends
+	// long before its lease expires. The next plan, which renews the lease, decides on the rest.
 	Pace float64
-	// Unit returns the systemd unit whose control group is turned; "": none's. It does not change.
+	// Unit returns the systemd unit whose control group the knob sets; "": it is no unit's. It does
+	// not change.
 	Unit func() string
-	// Place returns the absolute path of what is turned, without links in it: the same for all
-	// processes of this host that turn it. One of them at a time does.
+	// Place returns the absolute path of what the knob sets, with symbolic links resolved, so that
+	// all processes of this host have the same path for it. Only one process at a time sets it.
 	Place func() (string, error)
-	// Effective returns the value in force, of a knob whose values take effect some time after
-	// they were written, or never: that of before, or one asked for since. Read returns what was
-	// asked for last, from the write on.
+	// Effective returns the value in force. It is for a knob whose values take effect some time
+	// after they were written, or never. Read then returns the value written last.
 	Effective func(ctx context.Context) (trimtab.Amount, error)
-	// Hopeless says why what was asked for last will not come into force, "" while it may. The
-	// actuator then puts back what is in force, and leaves the knob alone for a minute. A knob
-	// with this function is remote: it belongs to a system with a control loop of its own, such
-	// as Kubernetes, where another program may begin to set the same limit at any time. The
-	// actuator then calls MayWrite at every heartbeat.
+	// Hopeless returns why the value written last will not take effect; "": it may still. The
+	// actuator then writes the value in force, and leaves the knob alone for a minute. A knob with
+	// this function is remote: it belongs to a system with a control loop of its own, such as
+	// Kubernetes, where another program may begin to set the same limit at any time. The actuator
+	// then calls MayWrite at every heartbeat.
 	Hopeless func(ctx context.Context) string
-	// Version names the state that Read returned last, of a knob whose server counts changes;
-	// "": none was read. A value that was changed and put back meanwhile is another version:
-	// nothing that was decided before is written over it.
+	// Version identifies the state that Read returned last, for a knob whose server counts changes;
+	// "": none was read. If a value was changed and changed back, the version differs, so that a
+	// plan made before does not overwrite it.
 	Version func() string
-	// Mark is the same for as long as nothing changed that the knob tells; the zero Mark: that is
-	// not known. A heartbeat does not read a knob whose mark is as it was, but for one in ten
-	// seconds: what the clock alone changes is seen as late. A plan reads it all the same.
+	// Mark changes whenever a value that the knob reports may have changed; the zero Mark: unknown.
+	// A heartbeat reads a knob with an unchanged mark only every ten seconds, so a change that
+	// comes only from the passing of time is seen that late. A plan always reads it.
 	Mark func() Mark
-	// Standing returns what is known of where in a cluster its instance is, or what bounds it
-	// from above; nil: nothing is.
+	// Standing returns where in a cluster the knob's instance is, and what limits it from above;
+	// nil: unknown.
 	Standing func(ctx context.Context) *trimtab.Standing
-	// InForce returns why what was read last reads back and does nothing; nil: nothing says so.
+	// InForce returns why the value read last has no effect; nil: no reason is known.
 	InForce func() error
-	// Floor returns the least value that may be set now, since so much is in use; Nearest keeps
-	// it as it is. The actuator clamps to it; a Write below it returns trimtab.ErrRefused and has
-	// no effect. The knob may always be raised.
+	// Floor returns the least value that may be set now, because that much is in use. Nearest does
+	// not change it. The actuator clamps to it; a Write below it returns trimtab.ErrRefused and has
+	// no effect. Raising the knob is always allowed.
 	Floor func(ctx context.Context) (trimtab.Amount, error)
-	// Recall takes over what an Undo of an earlier process describes, of a knob of several parts,
-	// such as containers. Its Undo has the value of each part before the first write. Parts may be
+	// Recall restores the state of a knob with several parts, such as containers, from the Undo of
+	// an earlier process. Its Undo has the value of each part before the first write. Parts may be
 	// added later, so Undo is written to the journal again before each write.
 	Recall func(undo []byte) error
-	// TakesOver reports whether an Undo is one of this kind, where one of another kind may have
-	// been at its place before, as the limit of a container is where its request was turned.
-	// Another's is put back before this one is turned.
+	// TakesOver reports whether an Undo belongs to this kind of knob. Another kind may have set the
+	// same location before, as the limit of a container shares its location with the request. The
+	// other kind's change is undone before this knob is set.
 	TakesOver func(undo []byte) bool
-	// Restore puts back exactly what was there when Undo of this knob, perhaps in another process,
-	// returned undo, and reads it back. It is no error if that is there already. It is for a
-	// baseline that is more than an amount, such as a set of cores: the same number of other
-	// cores would not be the baseline. Its error is trimtab.ErrRefused if another program has
+	// Restore restores exactly the state at the time when Undo of this knob, perhaps in another
+	// process, returned undo, and reads it back. It is no error if that state is there already. It
+	// is for a baseline that is more than an amount, such as a set of cores: the same number of
+	// other cores would not be the baseline. Its error is trimtab.ErrRefused if another program has
 	// changed it meanwhile, and trimtab.ErrUnsupported if the baseline cannot be restored by any
 	// means.
 	Restore func(ctx context.Context, undo []byte) error
-	// Settle takes back what the knob sets beside the amount, once that is as before.
+	// Settle resets the settings that the knob makes beside the amount, once the amount is
+	// restored.
 	Settle func() error
-	// Scale is how many times as large an amount is now as the same setting was for the knob that
-	// undo describes, where amounts are in proportion to a unit of the configuration; not a
-	// number > 0: that cannot be told.
+	// Scale returns the ratio between the amount of a setting now and the amount of the same
+	// setting for the knob that undo describes. The two differ if the configured unit of the amount
+	// changed. A result that is not > 0 means unknown.
 	Scale func(undo []byte) float64
-	// Quick moves it many times a second, inside an envelope.
+	// Quick lets a fast loop move the knob many times a second, inside an envelope.
 	Quick Quick
-	// Pressure is how long all tasks of the group waited for a CPU, as a total in seconds that
-	// counts stops by quotas too; false where the kernel does not tell.
+	// Pressure returns the total time that all tasks of the group waited for a CPU at once, in
+	// seconds, including time in which a quota throttled them; false: the kernel does not report
+	// it.
 	Pressure func() (total float64, ok bool)
-	// Weigh sets how much the group counts where CPUs are short, beside a quota, to that of so
-	// many cores; it does nothing before ReadyWeight succeeded, which prepares for it before the
-	// knob is journaled.
+	// Weigh sets the weight of the group, beside its quota, to that of so many cores. The weight
+	// matters when CPUs are short. Weigh does nothing before ReadyWeight succeeded, which must be
+	// called before the knob is journaled.
 	Weigh       func(cores float64) error
 	ReadyWeight func() error
-	// Shared is set where the amount is a share by weight of what a group above has.
+	// Shared is set if the amount is a share by weight of the parent group's quota.
 	Shared Shared
 }
 
-// remote reports whether others may turn the knob at any time.
+// remote reports whether other programs may set the knob at any time.
 func (t *Traits) remote() bool { return t.Hopeless != nil }
 
-// notInForce is why what a knob is set to does nothing, "" where nothing says so.
+// notInForce returns why the knob's value has no effect; "": no reason is known.
 func (t *Traits) notInForce() string {
 	if t.InForce != nil {
 		if err := t.InForce(); err != nil {
@@ -134,54 +132,53 @@ func (t *Traits) notInForce() string {
 	return ""
 }
 
-// Mark names a state of what is watched.
+// Mark identifies a state of the objects on which a knob's value depends.
 type Mark struct {
-	// Of is the knob's own object, as a pointer that a change replaces, and Changes counts
-	// those of all others that the knob looks at.
+	// Of is a pointer to the knob's own object, which every change replaces; Changes counts the
+	// changes of all other objects that the knob reads.
 	Of      any
 	Changes uint64
 }
 
-// Quick is a knob that a host moves many times a second, inside an envelope.
+// Quick is a knob that the fast loop may move many times a second, inside an envelope.
 type Quick interface {
-	// Ready prepares for it, before the knob is journaled; with burst, what a period
-	// leaves over may be saved. Its error is trimtab.ErrUnsupported where it cannot be
-	// moved so, and says why.
+	// Ready prepares the knob before it is journaled. With burst, CPU time that the group leaves in
+	// a period may be saved for a later one. The error is trimtab.ErrUnsupported, with the reason,
+	// if the knob cannot be moved quickly.
 	Ready(burst bool) error
-	// Look reads what is set, and what the group used, at the cost of a few microseconds.
+	// Look reads the value and the group's usage in a few microseconds.
 	Look() (Counters, error)
-	// Move sets an amount and a burst, in the resource's unit, and reads the amount back.
-	// It raises no parent.
+	// Move sets an amount and a burst, in the resource's unit, and reads the amount back. It does
+	// not raise a parent's limit.
 	Move(v trimtab.Amount, burst float64) (found trimtab.Amount, err error)
 }
 
-// Shared is a knob whose amount is a share by weight of what a group above has: its target
-// has that much at every instant at which it wants it, and what others leave idle, too.
+// Shared is a knob whose amount is a share by weight of the parent group's quota. Its target gets
+// that amount whenever it needs it, and may also use what others leave idle.
 type Shared interface {
-	// Fit lowers what else bounds the target to what the group above is about to have, where
-	// that is less: version 1 of cgroups refuses a group above that has less than one below it.
+	// Fit lowers the target's own quota to the parent's next quota if that is less: version 1 of
+	// cgroups refuses a parent's quota below a child's.
 	Fit(ctx context.Context, above trimtab.Amount) error
-	// Adopted reports whether nothing bounds the target but the share, the operator's most and
-	// the group above, which has that much.
+	// Adopted reports whether only the share, the operator's maximum and the parent group's quota,
+	// which is above, limit the target.
 	Adopted(ctx context.Context, above trimtab.Amount) (bool, error)
-	// Adopt lifts what else bounds it. What a restore puts back is in Undo.
+	// Adopt removes the target's own quota. Undo has what a restore needs to set it again.
 	Adopt(ctx context.Context, above trimtab.Amount) error
-	// Cap says whether the share is a limit, too, from the next Adopt on; Capped is what was
-	// said.
+	// Cap sets whether the share is also a limit, from the next Adopt on; Capped returns it.
 	Cap(on bool)
 	Capped() bool
-	// Reserves reports whether the amount is room on a machine, too, that nobody else is placed
-	// in, as a request of Kubernetes is: see [trimtab.KnobState].
+	// Reserves reports whether the amount also reserves capacity of a machine against other
+	// workloads, as a request of Kubernetes does: see [trimtab.KnobState].
 	Reserves() bool
-	// Contended reports whether, since it was asked last, some seconds ago at most, a limit
-	// above was used up most of the time, by the kernel's count: then what one target has
-	// there another lacks. False: nothing says so.
+	// Contended reports whether the quota of a parent was used up most of the time since the last
+	// call, a few seconds ago, by the kernel's count. Then targets below it take CPU time from each
+	// other. False may also mean unknown.
 	Contended() bool
 }
 
-// Counters are what a look at a [Quick] knob finds: Used and Stalled are totals in
-// seconds, of CPU time and of time in which the quota stopped the group, which counts
-// once however many CPUs stood still.
+// Counters are the readings of a [Quick] knob. Used is the total CPU time, Stalled the total time
+// in which the quota throttled the group, both in seconds. Stalled counts once however many CPUs
+// stood still.
 type Counters struct {
 	Set           trimtab.Amount
 	Used, Stalled float64

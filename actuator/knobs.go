@@ -10,18 +10,17 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// knobs holds the knobs of the host with what is known of them.
+// knobs has the knobs of the host, with their state.
 type knobs struct {
 	*base
 	fence *fence
-	// all are those declared and those found, in order of name.
+	// all are the declared knobs and those of instances, ordered by name.
 	all []*held
-	// parent is the group above those of the pool; nil: none is declared.
+	// parent is the parent of the pool's groups; nil: none is declared.
 	parent *held
-	// orphans are entries of the journal that have no knob, and whose turn to be restored
-	// has not come.
+	// orphans are journal entries without a knob that are not restored yet.
 	orphans []*entry
-	// released are the workloads that a person let go of.
+	// released are the workloads that a person released from trimtab's control.
 	released map[string]bool
 }
 
@@ -31,12 +30,12 @@ func (ks *knobs) insert(h *held) {
 	ks.all = slices.Insert(ks.all, i, h)
 }
 
-// place returns where the knob of that name is, or would be.
+// place returns the index of the knob with that name, or the index at which it would be inserted.
 func (ks *knobs) place(id trimtab.KnobID) (i int, there bool) {
 	return slices.BinarySearchFunc(ks.all, id, func(h *held, id trimtab.KnobID) int { return h.Compare(id) })
 }
 
-// find returns the knob of that name, or nil.
+// find returns the knob with that name, or nil.
 func (ks *knobs) find(id trimtab.KnobID) *held {
 	if i, ok := ks.place(id); ok {
 		return ks.all[i]
@@ -44,7 +43,7 @@ func (ks *knobs) find(id trimtab.KnobID) *held {
 	return nil
 }
 
-// heldOf is find for all that has an entry in the journal.
+// heldOf is find, including the parent group's knob.
 func (ks *knobs) heldOf(id trimtab.KnobID) *held {
 	if p := ks.parent; p != nil && p.KnobID == id {
 		return p
@@ -52,8 +51,8 @@ func (ks *knobs) heldOf(id trimtab.KnobID) *held {
 	return ks.find(id)
 }
 
-// restorable are all knobs that a restore has to do with: the group above comes first up
-// and last down, which restoreAll sees to.
+// restorable returns all knobs that a restore may set, including the parent group's. restoreAll
+// raises that one first and lowers it last.
 func (ks *knobs) restorable() []*held {
 	if p := ks.parent; p != nil && p.entry != nil {
 		return append(slices.Clone(ks.all), p)
@@ -61,13 +60,13 @@ func (ks *knobs) restorable() []*held {
 	return ks.all
 }
 
-// holds reports whether any knob was written and not restored.
+// holds reports whether a knob was written and not restored.
 func (ks *knobs) holds() bool {
 	p := ks.parent
 	return p != nil && p.turned() || slices.ContainsFunc(ks.all, (*held).turned)
 }
 
-// where returns the knobs of which a condition is true.
+// where returns the knobs for which is returns true.
 func (ks *knobs) where(is func(*held) bool) (all []*held) {
 	for _, h := range ks.all {
 		if is(h) {
@@ -80,7 +79,7 @@ func (ks *knobs) where(is func(*held) bool) (all []*held) {
 // turned reports whether the knob was written, and not restored since.
 func (h *held) turned() bool { return h.entry != nil }
 
-// sumWith returns the sum over the targets that count, with h at v.
+// sumWith returns the sum of the targets that share the capacity, with h at v.
 func (ks *knobs) sumWith(h *held, v trimtab.Amount) float64 {
 	sum := 0.0
 	for _, k := range ks.all {
@@ -99,7 +98,8 @@ func (ks *knobs) sumWith(h *held, v trimtab.Amount) float64 {
 	return sum
 }
 
-// pace is how many changes a second the slowest of the knobs takes; 0: none is bound.
+// pace returns the lowest write rate among the knobs' servers, in writes a second; 0: no server has
+// a limit.
 func (ks *knobs) pace() float64 {
 	least := 0.0
 	for _, h := range ks.all {
@@ -110,7 +110,7 @@ func (ks *knobs) pace() float64 {
 	return least
 }
 
-// above is what the group above has.
+// above returns the value of the parent group's quota.
 func (ks *knobs) above() trimtab.Amount {
 	if ks.parent == nil {
 		return trimtab.Unlimited()
@@ -118,8 +118,8 @@ func (ks *knobs) above() trimtab.Amount {
 	return ks.parent.now
 }
 
-// adopt gives the journal's entries to their knobs, and returns those that have
-// none. An instance that came again under its name has nothing to restore.
+// adopt assigns the journal's entries to their knobs, and returns those without a knob. An instance
+// that was made again under the same name has nothing to restore.
 func (ks *knobs) adopt(entries []*entry) (orphans []*entry) {
 	var gone []hostfs.Entry
 	for _, e := range entries {
@@ -138,11 +138,10 @@ func (ks *knobs) adopt(entries []*entry) (orphans []*entry) {
 	return orphans
 }
 
-// takesOver reports whether what was written by the knob that undo describes is what this one
-// writes.
+// takesOver reports whether this knob sets the same limit as the knob that undo describes.
 func (h *held) takesOver(undo []byte) bool { return h.can.TakesOver == nil || h.can.TakesOver(undo) }
 
-// recallUndo tells a knob what the journal says of it, where it wants to know.
+// recallUndo passes undo to a knob that has Recall.
 func (ks *knobs) recallUndo(h *held, undo []byte) {
 	if h.can.Recall == nil {
 		return
@@ -152,8 +151,8 @@ func (ks *knobs) recallUndo(h *held, undo []byte) {
 	}
 }
 
-// recall takes over what the journal has of an instance that comes again, where it
-// could not be put back when it went.
+// recall assigns the journal entry to an instance that returned, if its baseline could not be
+// restored when it left.
 func (ks *knobs) recall(h *held) {
 	ks.recallTouched(h)
 	e := entry{KnobID: h.KnobID}
@@ -177,23 +176,24 @@ func (ks *knobs) drop(entries []hostfs.Entry) {
 	}
 }
 
-// held is one knob with what is known of it.
+// held is one knob with its state.
 type held struct {
 	Target
-	// can is Knob.Traits(), named Knob.String(), and unit what can.Unit returned.
+	// can is Knob.Traits(), named is Knob.String(), and unit is the result of can.Unit.
 	can         Traits
 	named, unit string
-	// mark is the knob's when it was looked at last, lookAgain when it is looked at again all
-	// the same.
+	// mark is the knob's mark at the last read; lookAgain is when it is read again even if the mark
+	// is unchanged.
 	mark      Mark
 	lookAgain time.Duration
-	// finder found it, as an instance with that ID; nil: it is declared.
+	// finder is the one that found the knob, as an instance with the ID id; nil: the knob is
+	// declared.
 	finder *finder
 	id     uint64
-	// entry is the journal's; nil: never written, or restored since.
+	// entry is the knob's journal entry; nil: it was never written, or was restored since.
 	entry *entry
 	reading
-	// peaks are recent values above every later one, the oldest and highest first.
+	// peaks are recent values that are above every later one, the oldest and highest first.
 	peaks []peak
 	// lowered is when a plan last lowered it, on the boot clock, or never.
 	lowered time.Duration
@@ -201,54 +201,55 @@ type held struct {
 	// may not.
 	lock      *hostfs.Lock
 	contested string
-	// written is the file that was written last. A group that is made again has another
+	// written identifies the file that was written last. A group that is made again has another
 	// file.
 	written os.FileInfo
 	loan    loan
-	// problem is why the knob cannot be used now; foreign marks the problem
-	// that somebody else changed it.
+	// problem is why the knob cannot be used now; foreign says that the reason is a change by
+	// another program.
 	problem  string
 	foreign  bool
 	released bool
-	// touched is what is kept of the last time that somebody else turned a remote knob;
-	// nil: nobody did, for an hour.
+	// touched records the last time that another program changed a remote knob; nil: none did
+	// within an hour.
 	touched *touched
-	// hopeless is why a remote knob was put back, until a time of the boot clock.
+	// hopeless is why a value of a remote knob was taken back, valid until a time of the boot
+	// clock.
 	hopeless      string
 	hopelessUntil time.Duration
-	// barred is why a write would be refused, of a knob that only recommends:
-	// no problem before somebody wants to apply.
+	// barred is why a write would be refused, for a knob in mode recommend. It is a problem only
+	// when a person wants to apply a plan.
 	barred string
 }
 
-// reading is what was read of a knob.
+// reading has the last values read of a knob.
 type reading struct {
-	// now was read last, at first seen as it is since; known is false while
-	// it was never read.
+	// now is the last value read, and since is when it was first seen; known is false until the
+	// first read.
 	now   trimtab.Amount
 	since time.Time
 	known bool
-	// gone: the limit did not exist at the last attempt to read it.
+	// gone says that the limit did not exist at the last attempt to read it.
 	gone bool
-	// effective is the value in force where that is not the value set, now; nil: they are
+	// effective is the value in force if it differs from the value set, which is now; nil: they are
 	// the same.
 	effective *trimtab.Amount
-	// floor is what the knob must keep since it is in use, 0 for most.
+	// floor is the amount in use, below which the knob cannot be set; 0 for most.
 	floor float64
-	// standing is what the knob knows of its instance, and of what is above it.
+	// standing is where the knob's instance is in a cluster, and what limits it from above.
 	standing *trimtab.Standing
 }
 
-// loan is what the fast loop may do with a knob.
+// loan is the fast loop's state of a knob.
 type loan struct {
-	// envelope is what the fast loop may move the knob within; nil: it stays. account is
-	// what the loop told of it, off why an envelope was not taken.
+	// envelope is the range within which the fast loop may move the knob; nil: it may not. account
+	// is the loop's report; off is why an envelope was refused.
 	envelope *trimtab.Envelope
 	account  *trimtab.Fast
 	off      string
 }
 
-// newHeld returns a knob of which nothing is known yet.
+// newHeld returns a knob that was not read yet.
 func newHeld(t Target) *held {
 	h := &held{Target: t, can: t.Knob.Traits(), named: t.Knob.String(), lowered: never}
 	if h.can.Unit != nil {
@@ -257,7 +258,8 @@ func newHeld(t Target) *held {
 	return h
 }
 
-// observeFloor reads what must be kept. What cannot be read is all of it.
+// observeFloor reads the amount in use. If it cannot be read, all of the present amount counts as
+// in use.
 func (h *held) observeFloor(ctx context.Context) {
 	if h.can.Floor == nil {
 		return
@@ -268,7 +270,7 @@ func (h *held) observeFloor(ctx context.Context) {
 	}
 }
 
-// amount returns what the knob is set to, unlimited as its Max.
+// amount returns the knob's value; an unlimited one counts as its Max.
 func (h *held) amount() float64 { return h.bounded(h.now) }
 
 func (h *held) bounded(v trimtab.Amount) float64 {
@@ -278,22 +280,22 @@ func (h *held) bounded(v trimtab.Amount) float64 {
 	return v.Value
 }
 
-// highest returns the upper bound of what may be set now: a knob is not set to more than what
-// is above it lets through.
+// highest returns the upper bound of what may be set now: the knob's Max, or less if a limit above
+// it allows only less.
 func (h *held) highest() float64 {
 	most := h.standing.Cap(trimtab.Units(h.Max)).Value
 	if most == h.Max {
 		return most
 	}
 	v := h.Knob.Nearest(trimtab.Units(most)).Value
-	for gap := v - most; v > most && gap < most; gap *= 2 { // rounded up it would not be let through
+	for gap := v - most; v > most && gap < most; gap *= 2 { // while rounding leads above the bound
 		v = h.Knob.Nearest(trimtab.Units(most - gap)).Value
 	}
 	return v
 }
 
-// atMost returns the most that the knob may give when it is set to v: what is in
-// force lasts until v takes effect.
+// atMost returns the largest amount that the knob may give after it is set to v: the value in force
+// stays until v takes effect.
 func (h *held) atMost(v trimtab.Amount) float64 {
 	if h.effective != nil {
 		return max(h.bounded(v), h.bounded(*h.effective))

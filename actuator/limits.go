@@ -10,40 +10,39 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Limits are the host's own: what no plan gets past, whoever signed it. An
-// unlimited knob counts as one at its Max.
+// Limits are this host's own limits on every plan, whoever signed it. An unlimited knob counts as
+// its Max.
 type Limits struct {
-	// Capacity is what the host's knobs may have together, by resource, even if
-	// a plan claims more; nil: what the plan says. A resource that is not listed
-	// has none, and nothing of it is raised.
+	// Capacity limits the sum of the host's knobs, by resource, even if a plan claims more; nil:
+	// the plan's capacity counts. For a resource that is not listed it is 0, so that nothing of it
+	// is raised.
 	Capacity map[string]float64
-	// MaxLease is the longest lease; a longer one is cut to it. 0: no limit.
+	// MaxLease is the longest lease; a longer one is shortened to it. 0: no limit.
 	MaxLease time.Duration
 	// Skew is how far ahead of this host's clock a plan may be dated; 0:
 	// DefaultSkew.
 	Skew time.Duration
-	// Fall is the largest part of the most that a target had within FallWindow
-	// that may be taken away, in (0, 1]; 0: no limit. A deeper cut is made this
-	// deep. However many plans come, after a time T a target has at least
+	// Fall limits reductions: within FallWindow a target loses at most this part of the most that
+	// it had, in (0, 1]; 0: no limit. The actuator makes a deeper cut only this deep. However many
+	// plans come, after a time T a target has at least
 	//
 	//	(1 − Fall)^⌈T/FallWindow⌉
 	//
-	// of what it had. Of a number of instances one may go in a window, also where that is a
-	// larger part: the last one is no part of itself. A share by weight may fall at once while
-	// the kernel counts that what all share is used up: somebody waits in any case, and what is
-	// lowered slowly serves nobody.
+	// of what it had. A number of instances may always fall by one in a window, even if that is a
+	// larger part. A share by weight may fall at once while the kernel's counters show that the
+	// shared quota is used up: then some workload waits in any case.
 	Fall float64
 	// FallWindow is the window of Fall; 0: DefaultFallWindow.
 	FallWindow time.Duration
-	// Share is the largest part of the host's targets of one resource that may
-	// be lowered within ShareWindow, in (0, 1], rounded to whole targets, at
-	// least one; 0: no limit. The rest is refused.
+	// Share limits how many targets are lowered: at most this part of the host's targets of one
+	// resource within ShareWindow, in (0, 1], rounded to whole targets, at least one; 0: no limit.
+	// Further reductions are refused.
 	Share float64
 	// ShareWindow is the window of Share; 0: DefaultShareWindow.
 	ShareWindow time.Duration
 }
 
-// What the zero values of Limits stand for.
+// The defaults for the zero values of Limits.
 const (
 	DefaultSkew        = 30 * time.Second
 	DefaultFallWindow  = 5 * time.Second
@@ -81,7 +80,7 @@ func (l *Limits) fill() {
 	}
 }
 
-// lease returns how long a plan's allocation may hold on this host.
+// lease returns how long a plan's allocation lasts on this host.
 func (l *Limits) lease(p *trimtab.Plan) trimtab.Seconds {
 	if l.MaxLease > 0 {
 		return min(p.Lease, trimtab.SecondsOf(l.MaxLease))
@@ -89,10 +88,9 @@ func (l *Limits) lease(p *trimtab.Plan) trimtab.Seconds {
 	return p.Lease
 }
 
-// room returns what the host's knobs may have together, whatever a plan says:
-// the less of what Limits allow and, where the pool has other hosts, of what was
-// measured. A host that has the whole pool has what was declared, which may be
-// more than its cores.
+// room returns the limit of the sum of the host's knobs, whatever a plan says: the capacity in
+// Limits, and, if the pool has other hosts, at most the measured capacity. On a host that has the
+// whole pool the declared capacity counts, which may be more than its cores.
 func (hs *host) room(resource string) float64 {
 	room := math.Inf(1)
 	if c := hs.config.Limits.Capacity; c != nil {
@@ -104,11 +102,10 @@ func (hs *host) room(resource string) float64 {
 	return room
 }
 
-// measureEvery is how often the host is measured.
+// measureEvery is how often the host's capacity is measured.
 const measureEvery = 10 * time.Second
 
-// measure finds out what the pool may give out of this host. What cannot be
-// measured is as it was.
+// measure measures the host's capacity for the pool. If that fails, the last value stays.
 func (hs *host) measure() {
 	now := hs.clock.boot()
 	if hs.config.Measure == nil || now < hs.measureAgain {
@@ -138,14 +135,13 @@ func (hs *host) measure() {
 	}
 }
 
-// limit holds the moves to Config.Limits: a cut that is too deep is made less
-// deep, cuts of too many targets are refused.
+// limit applies Config.Limits to the moves: it makes a cut that is too deep less deep, and refuses
+// cuts of too many targets.
 func (x *executor) limit(moves []*move) []*move {
 	return slices.DeleteFunc(moves, func(m *move) bool { return m.goal.Less(m.result.Before) && !x.maySink(m) })
 }
 
-// maySink reports whether a cut, perhaps made less deep, may be made, and
-// notes it.
+// maySink reports whether a cut, perhaps made less deep, is allowed, and records it.
 func (x *executor) maySink(m *move) bool {
 	now := x.clock.boot()
 	if !x.soften(m, now) {
@@ -165,13 +161,12 @@ func (x *executor) maySink(m *move) bool {
 			return refuse(m.result, fmt.Sprintf("limit: %d of %d targets were lowered within %v, this host allows no more", lowered, total, window))
 		}
 	}
-	// Even if the write fails: then too little is lowered, not too much.
+	// Recorded even if the write fails: then too little is lowered, never too much.
 	m.held.lowered = now
 	return true
 }
 
-// soften makes a cut as deep as Limits.Fall allows, and reports whether there
-// is anything left of it.
+// soften reduces a cut to what Limits.Fall allows, and reports whether anything is left of it.
 func (x *executor) soften(m *move, now time.Duration) bool {
 	limit := &x.config.Limits
 	if limit.Fall <= 0 {
@@ -179,7 +174,7 @@ func (x *executor) soften(m *move, now time.Duration) bool {
 	}
 	had := m.held.most(now - limit.FallWindow)
 	least := trimtab.Units(had * (1 - limit.Fall))
-	if m.held.Resource == trimtab.Replicas { // of instances one may go, the last one too
+	if m.held.Resource == trimtab.Replicas { // one instance may go, even the last one
 		least.Value = max(0, min(least.Value, had-1))
 	}
 	if !m.goal.Less(least) {
@@ -198,20 +193,18 @@ func (x *executor) soften(m *move, now time.Duration) bool {
 	return true
 }
 
-// peak is more than what a knob has now, which it had until a time of the boot
-// clock.
+// peak is a value above the knob's present one that it had until a time of the boot clock.
 type peak struct {
 	amount float64
 	until  time.Duration
 }
 
-// maxPeaks bounds what is kept of one knob. Beyond it two of the oldest become
-// one that is as high as the higher and lasts as long as the longer: the limit
-// is then stricter than it need be, never looser.
+// maxPeaks bounds the peaks kept of one knob. Beyond it the two oldest are merged into one with the
+// higher value and the later end: the limit is then stricter than needed, never looser.
 const maxPeaks = 64
 
-// remember notes what the knob had until now. What was not more than that is
-// forgotten: it can no longer be the most.
+// remember records the value that the knob had until now. It drops lower peaks, which can no longer
+// be the highest value.
 func (h *held) remember(had float64, now time.Duration) {
 	for len(h.peaks) > 0 && h.peaks[len(h.peaks)-1].amount <= had {
 		h.peaks = h.peaks[:len(h.peaks)-1]
@@ -222,7 +215,7 @@ func (h *held) remember(had float64, now time.Duration) {
 	}
 }
 
-// most returns the most that the knob had since a time of the boot clock.
+// most returns the highest value that the knob had since a time of the boot clock.
 func (h *held) most(since time.Duration) float64 {
 	for len(h.peaks) > 0 && h.peaks[0].until <= since {
 		h.peaks = h.peaks[1:]
@@ -233,7 +226,7 @@ func (h *held) most(since time.Duration) float64 {
 	return h.amount()
 }
 
-// never is before any time of the boot clock.
+// never is earlier than any time of the boot clock.
 const never = time.Duration(math.MinInt64)
 
 // loweredSince reports whether a plan lowered the knob after a time of the boot

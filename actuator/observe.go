@@ -10,19 +10,19 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// probe looks whether the knob works and what it holds.
+// probe checks whether the knob works, and reads its value.
 func (ks *knobs) probe(ctx context.Context, h *held) {
 	err := h.Knob.Probe(ctx)
 	if err == nil && h.Mode == trimtab.Act {
 		if err = h.Knob.MayWrite(ctx); errors.Is(err, ErrBarred) {
-			err = nil // see observeBar
+			err = nil // observeBar handles this
 		}
 	}
 	if err == nil && ks.clock.boot() < h.hopelessUntil {
 		err = errors.New(h.hopeless)
 	}
-	// One problem at a time, so that it is told once and not in turns: what
-	// cannot be read, then who else turned it, then what the probe found.
+	// One problem at a time, so that reports do not alternate: first a failed read, then a change
+	// by another program, then the result of the probe.
 	switch {
 	case !ks.observe(ctx, h) || h.foreign:
 	case err != nil:
@@ -32,8 +32,7 @@ func (ks *knobs) probe(ctx context.Context, h *held) {
 	}
 }
 
-// observe reads the knob and notes a change. It reports whether the knob
-// could be read.
+// observe reads the knob and records a change. It reports whether the knob could be read.
 func (ks *knobs) observe(ctx context.Context, h *held) bool {
 	v, err := h.Knob.Read(ctx)
 	h.gone = errors.Is(err, os.ErrNotExist)
@@ -50,7 +49,7 @@ func (ks *knobs) observe(ctx context.Context, h *held) bool {
 	}
 	before := h.now
 	if !h.known || !same(v, h.now) || (effective == nil) != (h.effective == nil) || effective != nil && !same(*effective, *h.effective) {
-		if h.known && !h.moves() { // loans are outside the memory of falls
+		if h.known && !h.moves() { // values of the fast loop do not count as peaks
 			h.remember(h.amount(), ks.clock.boot())
 		}
 		h.now, h.effective, h.since, h.known = v, effective, ks.clock.wall(), true
@@ -66,7 +65,7 @@ func (ks *knobs) observe(ctx context.Context, h *held) bool {
 	return true
 }
 
-// effectiveOf returns what is in force of a knob that is set to v; nil: v is.
+// effectiveOf returns the value in force of a knob that is set to v; nil: it is v.
 func (h *held) effectiveOf(ctx context.Context, v trimtab.Amount) (*trimtab.Amount, error) {
 	if h.can.Effective == nil {
 		return nil, nil
@@ -81,8 +80,8 @@ func (h *held) effectiveOf(ctx context.Context, v trimtab.Amount) (*trimtab.Amou
 	return &e, nil
 }
 
-// observeBar notes whether a plan of the knob could be applied: of a recommending one,
-// and of one that others may come to turn.
+// observeBar records whether a plan could be applied to the knob. It is for knobs in mode
+// recommend, and for remote ones.
 func (ks *knobs) observeBar(ctx context.Context, h *held) {
 	if h.Mode != trimtab.Recommend && !h.can.remote() {
 		return
@@ -100,17 +99,17 @@ func (ks *knobs) observeBar(ctx context.Context, h *held) {
 	}
 }
 
-// observeStanding notes where the knob's instance is, and how it stands.
+// observeStanding records where the knob's instance is in a cluster, and its state.
 func (ks *knobs) observeStanding(ctx context.Context, h *held) {
 	if h.can.Standing == nil {
 		return
 	}
 	now := h.can.Standing(ctx)
 	if now != nil && now.Caps && now.Most >= h.Max {
-		now = nil // it has more room above it than it may have
+		now = nil // there is more room above the knob than it may have
 	}
 	if now != nil && now.Caps && ks.config.Shared && h.can.Shared != nil && ks.parent != nil && ks.parent.entry != nil && same(trimtab.Units(now.Most), ks.parent.now) {
-		now = nil // the limit is the sum of the shares, and goes with them
+		now = nil // the parent's limit is the sum of the shares, and changes with them
 	}
 	if reflect.DeepEqual(now, h.standing) {
 		return
@@ -131,10 +130,10 @@ func (ks *knobs) setProblem(h *held, problem string) {
 	ks.notify()
 }
 
-// readAfter is after how long a knob that has a [Mark] is read although nothing changed.
+// readAfter is the time after which a knob with a [Mark] is read even if the mark is unchanged.
 const readAfter = 10 * time.Second
 
-// unchanged reports whether a knob need not be read now.
+// unchanged reports whether the knob need not be read now.
 func (ks *knobs) unchanged(h *held) bool {
 	if h.can.Mark == nil {
 		return false
@@ -147,7 +146,7 @@ func (ks *knobs) unchanged(h *held) bool {
 	return false
 }
 
-// settled reports whether nothing is awaited of a knob.
+// settled reports whether the knob has no change that may still take effect.
 func (h *held) settled(now time.Duration) bool {
 	return h.known && h.effective == nil && h.report() == "" && h.touched == nil && now >= h.hopelessUntil
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// owner is the mark in a knob's lock file: who has the lock, or had it last. The
-// lock says whether it lives; the mark says where its baseline is.
+// owner is the content of a knob's lock file. It names the process that has the lock, or had it
+// last. The lock shows whether that process lives; the content says where its journal is.
 type owner struct {
 	PID int `json:"pid"`
-	// Dir is its journal.
+	// Dir is the directory of its journal.
 	Dir string `json:"dir"`
 	trimtab.KnobID
 	Place string    `json:"place"`
@@ -33,7 +33,7 @@ func (o *owner) String() string {
 		o.PID, filepath.Dir(o.Dir), o.Pool, o.Workload, o.Since.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
-// readOwner reads a mark; what cannot be read is nobody's.
+// readOwner parses the content of a lock file; invalid content gives the zero owner.
 func readOwner(text []byte) (o owner) {
 	if json.Unmarshal(text, &o) != nil {
 		return owner{}
@@ -41,7 +41,7 @@ func readOwner(text []byte) (o owner) {
 	return o
 }
 
-// readMark reads the mark in a lock file.
+// readMark reads the content of a lock file.
 func readMark(path string) owner {
 	b, err := hostfs.ReadFile(path, hostfs.MaxRead)
 	if err != nil {
@@ -50,8 +50,8 @@ func readMark(path string) owner {
 	return readOwner(b)
 }
 
-// DefaultLockDir is where the locks of knobs are, unless told otherwise: the
-// same for all processes of one user, whatever their storage.
+// DefaultLockDir returns the default directory of the locks of knobs, which is the same for all
+// processes of one user, whatever their storage.
 func DefaultLockDir() string {
 	const system = "/run/trimtab"
 	if hostfs.MakeWritable(system) {
@@ -63,13 +63,13 @@ func DefaultLockDir() string {
 	return filepath.Join(os.TempDir(), fmt.Sprintf("trimtab-%d", os.Getuid()))
 }
 
-// lockPath is the lock file of one resource of one place.
+// lockPath returns the path of the lock file for a resource at a location.
 func lockPath(dir, resource, place string) string {
 	sum := sha256.Sum256([]byte(resource + "\x00" + place))
 	return filepath.Join(dir, filepath.Base(resource)+"-"+hex.EncodeToString(sum[:8])+".lock")
 }
 
-// place is where the knob is; "" when that cannot be told.
+// place returns the knob's location; "": unknown.
 func (t *Traits) place() string {
 	if t.Place == nil {
 		return ""
@@ -80,8 +80,8 @@ func (t *Traits) place() string {
 	return ""
 }
 
-// lockKnob takes the lock of a knob. Without a lock directory, of a knob that is
-// nowhere, and of one that is gone there is none, and no error.
+// lockKnob takes the lock of a knob. It returns no lock, and no error, without a lock directory,
+// for a knob without a location, and for one that is gone.
 func lockKnob(ctx context.Context, dir, resource string, can *Traits, wait time.Duration) (lock *hostfs.Lock, last owner, place string, err error) {
 	if dir == "" || can.Place == nil {
 		return nil, owner{}, "", nil
@@ -92,8 +92,8 @@ func lockKnob(ctx context.Context, dir, resource string, can *Traits, wait time.
 		}
 		return nil, owner{}, "", err
 	}
-	// It may be gone since: /run does not outlive a boot. That the knob is gone
-	// is another error.
+	// The directory may have been removed: /run is empty after a boot. A knob that is gone has
+	// another error.
 	if err = os.MkdirAll(dir, 0o700); err != nil {
 		return nil, owner{}, "", fmt.Errorf("make directory of locks: %w", err)
 	}
@@ -102,13 +102,13 @@ func lockKnob(ctx context.Context, dir, resource string, can *Traits, wait time.
 	return lock, readMark(path), place, err
 }
 
-// claim makes sure that this process alone turns the knob, and takes over the
-// baseline of an owner that died. It returns why the knob is not ours.
+// claim makes sure that only this process sets the knob, and takes over the baseline of an owner
+// that died. It returns why this process may not set the knob; "": it may.
 func (ks *knobs) claim(ctx context.Context, h *held) string {
 	if h.lock != nil && h.lock.There() {
 		return ""
 	}
-	if h.lock != nil { // somebody removed the file: another may have made it anew
+	if h.lock != nil { // the lock file was removed: another process may have created it again
 		h.lock.Close()
 		h.lock = nil
 	}
@@ -126,7 +126,8 @@ func (ks *knobs) claim(ctx context.Context, h *held) string {
 	return why
 }
 
-// awaits reports whether what the journal says of a knob is another kind's, and not yet put back.
+// awaits reports whether the knob's journal entry belongs to another kind of knob, and is not
+// restored yet.
 func (ks *knobs) awaits(h *held) bool {
 	return slices.ContainsFunc(ks.orphans, func(e *entry) bool { return ks.heldOf(ks.config.here(e.KnobID)) == h })
 }
@@ -157,10 +158,9 @@ func (ks *knobs) own(ctx context.Context, h *held) error {
 	return nil
 }
 
-// inherit takes over what the last owner, which is dead, wrote and has not
-// restored: its baseline is the knob's, not the value that it left behind. Where
-// it has restored, what this actuator's own journal says of an earlier time
-// counts only while the knob still holds what it wrote then.
+// inherit takes over the baseline of the last owner, which is dead and has not restored it, in
+// place of the value that it left behind. If the last owner has restored it, an older entry in this
+// actuator's own journal counts only while the knob still has the value written then.
 func (ks *knobs) inherit(ctx context.Context, h *held, last *owner, place string) error {
 	if last.Dir == "" || last.Dir == ks.config.Dir {
 		return nil
@@ -169,7 +169,7 @@ func (ks *knobs) inherit(ctx context.Context, h *held, last *owner, place string
 	s := stored{}
 	if err == nil {
 		if s, err = readDir(last.Dir); errors.Is(err, os.ErrNotExist) {
-			err = nil // nothing to take over is left
+			err = nil // there is nothing to take over
 		}
 	}
 	if err != nil {
@@ -184,7 +184,7 @@ func (ks *knobs) inherit(ctx context.Context, h *held, last *owner, place string
 		ks.recallUndo(h, old.Undo)
 		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: h.Knob.Undo(), Baseline: old.Baseline, Wrote: old.Wrote}
 		if h.can.Restore != nil && h.can.Recall == nil {
-			e.Undo = old.Undo // it says what was there
+			e.Undo = old.Undo // it describes the original state
 		}
 		if err := ks.journal.Append(put(e.journalKey(), e)); err != nil {
 			return fmt.Errorf("take baseline over from %v: %w", last, err)
@@ -203,7 +203,7 @@ func (ks *knobs) inherit(ctx context.Context, h *held, last *owner, place string
 	return nil
 }
 
-// at returns what a journal says of the knob at a place, or nil.
+// at returns the journal entry for the knob at a location, or nil.
 func (s *stored) at(place, resource string, reopen func([]byte) (Knob, error)) *entry {
 	for _, e := range s.entries {
 		if e.Resource == resource && placeOf(e, reopen) == place {
@@ -213,19 +213,18 @@ func (s *stored) at(place, resource string, reopen func([]byte) (Knob, error)) *
 	return nil
 }
 
-// placeOf returns where the knob of a journal's entry is; "" when that cannot be
-// told.
+// placeOf returns the location of the knob of a journal entry; "": unknown.
 func placeOf(e *entry, reopen func([]byte) (Knob, error)) string {
 	k, err := reopen(e.Undo)
 	if err != nil {
 		return ""
 	}
-	defer func() { _ = k.Close() }() // it was only asked
+	defer func() { _ = k.Close() }() // it was opened only to read
 	can := k.Traits()
 	return can.place()
 }
 
-// disown lets go of a knob that is turned only when a person applies a plan.
+// disown releases the lock of a knob that is set only when a person applies a plan.
 func (h *held) disown() {
 	if h.Mode != trimtab.Act && h.entry == nil && h.lock != nil {
 		h.lock.Close()
@@ -233,7 +232,7 @@ func (h *held) disown() {
 	}
 }
 
-// letGo lets go of all knobs.
+// letGo releases the locks of all knobs.
 func (ks *knobs) letGo() (err error) {
 	all := ks.all
 	if p := ks.parent; p != nil {
@@ -248,18 +247,18 @@ func (ks *knobs) letGo() (err error) {
 	return err
 }
 
-// lastOwner takes the lock of a knob for a restore from the journal in dir. ours
-// is false when another process has taken it over, and the baseline with it.
+// lastOwner takes the lock of a knob for a restore from the journal in dir. ours is false if
+// another process has taken over the knob and its baseline.
 func lastOwner(ctx context.Context, locks, dir, resource string, can *Traits, reopen func([]byte) (Knob, error)) (lock *hostfs.Lock, ours bool, why error) {
 	for deadline := hostfs.BootTime() + lockWait; ; {
 		lock, last, place, err := lockKnob(ctx, locks, resource, can, 20*time.Millisecond)
 		switch {
-		case err == nil && lock == nil: // nothing to lock
+		case err == nil && lock == nil: // the knob has no lock
 			return nil, true, nil
 		case err == nil && (last.Dir == dir || last.Dir == ""):
 			return lock, true, nil
 		case err == nil:
-			// Whoever had it last has restored it, or left that to its journal.
+			// The last owner has restored the knob, or left that to its journal.
 			if s, err := readDir(last.Dir); err == nil && s.at(place, resource, reopen) != nil {
 				lock.Close()
 				return nil, false, fmt.Errorf("was taken over by %v, whose journal has its baseline", &last)
@@ -272,14 +271,13 @@ func lastOwner(ctx context.Context, locks, dir, resource string, can *Traits, re
 		case hostfs.BootTime() > deadline || ctx.Err() != nil:
 			return nil, true, err
 		}
-		// The owner is not quite dead, or another is about to take over.
+		// The owner may not be quite dead, or another process may be about to take over.
 	}
 }
 
-// Places tells, of each place that was locked in a directory of locks for one of some
-// resources, whether somebody has it: a process that lives, or the journal of one that
-// died, which still has a baseline to restore. A kind whose knobs leave something behind
-// asks before it removes what nobody has.
+// Places returns the locations that have a lock file for one of the resources, and for each whether
+// it is in use: by a live process, or by the journal of a dead one that still has a baseline to
+// restore. A kind whose knobs leave something behind calls it before it removes what is not in use.
 func Places(ctx context.Context, locks string, resources ...string) (map[string]bool, error) {
 	entries, err := os.ReadDir(locks)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -300,8 +298,8 @@ func Places(ctx context.Context, locks string, resources ...string) (map[string]
 	return places, nil
 }
 
-// journalsOf tells of which journals the owner, dead or alive, turned something last that
-// is still there.
+// journalsOf returns the journals whose owner, dead or alive, was the last to change a knob that
+// still exists.
 func journalsOf(locks string) (map[string]bool, error) {
 	entries, err := os.ReadDir(locks)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -322,8 +320,8 @@ func journalsOf(locks string) (map[string]bool, error) {
 	return journals, nil
 }
 
-// pending reports whether the journal of an owner has a baseline of its knob. One that is
-// there and cannot be read may have one.
+// pending reports whether the journal of an owner has a baseline of its knob. A journal that cannot
+// be read may have one.
 func (o *owner) pending() bool {
 	s, err := readDir(o.Dir)
 	if err != nil {
@@ -334,11 +332,11 @@ func (o *owner) pending() bool {
 	})
 }
 
-// maxTurned bounds what Turned lists.
+// maxTurned bounds the result of Turned.
 const maxTurned = 100
 
-// Turned lists what the actuator with a journal in dir turned last, by its marks in a
-// directory of locks: for people, where the journal is lost. It may be at its baseline.
+// Turned lists the knobs that the actuator with a journal in dir was the last to change, by the
+// lock files. People need it if the journal is lost. A listed knob may have its baseline already.
 func Turned(locks, dir string) (all []string) {
 	entries, err := os.ReadDir(locks)
 	if err != nil {

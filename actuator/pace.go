@@ -10,24 +10,24 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// paced is what is known of the time that steps have.
+// paced records how often plans come.
 type paced struct {
-	// made is when the newest plan was made, gap the time since the one before.
+	// made is when the newest plan was made; gap is the time since the one before.
 	made time.Time
 	gap  time.Duration
 }
 
-// note takes in that a plan is about to be carried out.
+// note records a plan that is about to be carried out.
 func (s *paced) note(p *trimtab.Plan, before position) {
 	if p.Sequence == before.Sequence && p.Epoch == before.Epoch {
-		return // another step of it
+		return // another step of the same plan
 	}
 	s.made, s.gap = p.Time, p.Time.Sub(s.made)
 }
 
-// stepTime is how long the writes of one step may take: a sixth of the lease, and less
-// where plans come faster, since one that is late is not carried out at all. The two steps
-// of a plan share it.
+// stepTime returns how long the writes of one step may take: a sixth of the lease, or less if plans
+// come faster, since a plan that comes after a newer one is not carried out at all. The two steps
+// of a plan share this time.
 func (x *executor) stepTime(p *trimtab.Plan) time.Duration {
 	most := x.config.Limits.lease(p).Duration() / 6
 	if x.paced.gap > 0 {
@@ -39,9 +39,9 @@ func (x *executor) stepTime(p *trimtab.Plan) time.Duration {
 	return most
 }
 
-// turns returns the moves whose turn has come, in their order. The others are refused:
-// nothing of them is journaled or written. What a person applies is done as a whole or
-// not at all.
+// turns returns the moves for which there is time, in their order. It refuses the others, which are
+// neither journaled nor written. A plan that a person applies is carried out completely or not at
+// all.
 func (x *executor) turns(p *trimtab.Plan, moves []*move) []*move {
 	x.paced.note(p, x.fence.position)
 	var slow []*move
@@ -77,13 +77,13 @@ func (x *executor) turns(p *trimtab.Plan, moves []*move) []*move {
 	return slices.DeleteFunc(moves, func(m *move) bool { return later[m] })
 }
 
-// writesIn is how many writes a server of a pace takes within a time, at least one.
+// writesIn returns how many writes fit into a time at a rate of pace per second, at least one.
 func writesIn(d time.Duration, pace float64) int { return max(1, int(pace*d.Seconds())) }
 
-// turnsBack leaves those baselines to the next part of a restore whose turn has not come,
-// and returns the others of all. First back are those that were lowered most, as a ratio:
-// somebody may need it now. A rise goes with falls that make room for it, as long as there
-// are any, so the sum is at no time over the larger of what it is now and what it is to be.
+// turnsBack returns the baselines to restore in this part, and leaves the others to the next part.
+// The knobs that were lowered by the largest ratio come first, since their workloads may need it
+// most. A raise comes after reductions that make room for it, as long as there are any, so the sum
+// never exceeds the larger of its present and its final value.
 func (r *Report) turnsBack(all []undoing) []undoing {
 	q, pace := queue{falls: map[string][]*Restored{}, room: map[string]float64{}}, 0.0
 	waits := map[*Restored]bool{}
@@ -112,11 +112,11 @@ func (r *Report) turnsBack(all []undoing) []undoing {
 	return now
 }
 
-// queue is the baselines that are to come back, by whether they rise or, by resource, fall.
+// queue has the baselines to restore: the raises, and the reductions by resource.
 type queue struct {
 	rises []*Restored
 	falls map[string][]*Restored
-	// room is what falls have freed that no rise has taken.
+	// room is the capacity that reductions have freed and no raise has taken.
 	room map[string]float64
 }
 
@@ -128,7 +128,8 @@ func (q *queue) add(it *Restored) {
 	}
 }
 
-// sort puts first what was lowered most, and what frees most.
+// sort puts first the knobs that were lowered by the largest ratio, and the reductions that free
+// most.
 func (q *queue) sort() {
 	lowered := func(it *Restored) float64 { return between(it.Baseline, it.Found) / max(it.Found.Value, slack) }
 	slices.SortStableFunc(q.rises, func(x, y *Restored) int { return -cmp.Compare(lowered(x), lowered(y)) })
@@ -139,7 +140,7 @@ func (q *queue) sort() {
 	}
 }
 
-// next takes out the next one: there must be one.
+// next removes and returns the next baseline. The queue must not be empty.
 func (q *queue) next() (it *Restored) {
 	resource := ""
 	if len(q.rises) > 0 {
@@ -160,7 +161,7 @@ func (q *queue) next() (it *Restored) {
 	return it
 }
 
-// ranOut leaves those to the next part whose write was not begun before the time was over.
+// ranOut leaves to the next part the baselines whose write had not begun when the time was over.
 func (r *Report) ranOut() {
 	r.Items = slices.DeleteFunc(r.Items, func(it Restored) bool {
 		if it.Status == "" {
@@ -170,14 +171,14 @@ func (r *Report) ranOut() {
 	})
 }
 
-// MaxCloseTime bounds what CloseTime returns. Whoever ends the process waits as long: see
-// terminationGracePeriodSeconds of the chart.
+// MaxCloseTime is the largest result of CloseTime. A service manager must wait as long before it
+// kills the process: see terminationGracePeriodSeconds of the chart.
 const MaxCloseTime = 10 * time.Minute
 
-// LeastCloseTime is what CloseTime returns where no knob has a pace.
+// LeastCloseTime is the result of CloseTime if no knob has a rate limit.
 const LeastCloseTime = 10 * time.Second
 
-// CloseTime is how long Close may take until all that was changed is put back.
+// CloseTime returns how long Close may take to restore all changed knobs.
 func (a *Actuator) CloseTime() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()

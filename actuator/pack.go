@@ -23,33 +23,33 @@ import (
 //	    ▲                               │
 //	    └────────── start each other ───┘
 //
-// Each watchdog holds the lock of its slot from before it is started until it
-// dies, so that its death is seen at once, by who is nobody's child too, and so
-// that no slot is ever filled twice. What cannot be survived is the death of
-// all three within the time that a process needs to start: then only the
-// service manager is left (ExecStopPost=trimtab restore).
+// Each watchdog has the lock of its slot from before its start until its death. So even a process
+// that is not its parent sees its death at once, and no slot is filled twice. If all three die
+// within the time that a process needs to start, only the service manager can restore
+// (ExecStopPost=trimtab restore).
 type pack struct {
 	command []string
-	// slot is which watchdog this process is; -1: the actuator.
+	// slot is the number of this watchdog; -1: this process is the actuator.
 	slot int
-	// parent is the read end of the pipe that ends with the actuator.
+	// parent is the read end of a pipe that is closed when the actuator dies.
 	parent *os.File
-	// slots are two files in memory that these three processes share, and nobody
-	// else: each is locked by the watchdog of that slot.
+	// slots are two files in memory that only these three processes share. The watchdog of a slot
+	// has a lock on its file.
 	slots [2]*os.File
 }
 
-// slotVariable tells a process which watchdog it is.
+// slotVariable is the environment variable with a watchdog's slot.
 const slotVariable = "TRIMTAB_WATCHDOG"
 
-// The descriptors that a watchdog starts with, beside its parent's pipe as its
-// standard input: the slots, and its hold on its own.
+// The file descriptors that a watchdog starts with, in addition to the parent's pipe as its
+// standard input: the slots, and the lock on its own.
 const (
 	firstSlotFD = 3
 	ownLockFD   = 5
 )
 
-// newPack makes the pack of an actuator, and the end of the pipe that it keeps.
+// newPack creates the pack of an actuator, and returns the write end of the pipe, which the
+// actuator keeps open.
 func newPack(command []string) (p *pack, pipe *os.File, err error) {
 	p = &pack{command: command, slot: -1}
 	for i := range p.slots {
@@ -65,8 +65,8 @@ func newPack(command []string) (p *pack, pipe *os.File, err error) {
 	return p, pipe, nil
 }
 
-// inheritedPack is the pack of a process that was started as a watchdog; nil
-// when it was started by hand.
+// inheritedPack returns the pack of a process that was started as a watchdog; nil: it was started
+// by hand.
 func inheritedPack(parent io.Reader) *pack {
 	slot, err := strconv.Atoi(os.Getenv(slotVariable))
 	pipe, ok := parent.(*os.File)
@@ -82,13 +82,13 @@ func inheritedPack(parent io.Reader) *pack {
 		syscall.CloseOnExec(firstSlotFD + i)
 		p.slots[i] = os.NewFile(uintptr(firstSlotFD+i), "slot")
 	}
-	// Held until this process dies.
+	// The lock lasts until this process dies.
 	syscall.CloseOnExec(ownLockFD)
 	return p
 }
 
-// take takes a slot, by a description of the open file that is this taker's
-// own. Unless it waits, a slot that is taken is trimtab.ErrRefused.
+// take locks a slot, through an open file description of its own. If the slot is taken and wait is
+// false, the error is trimtab.ErrRefused.
 func (p *pack) take(slot int, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", p.slots[slot].Fd()), os.O_RDWR, 0)
 	if err != nil {
@@ -114,12 +114,12 @@ func (p *pack) take(slot int, wait bool) (*os.File, error) {
 	return nil, fmt.Errorf("take slot %d of watchdog: %w", slot, err)
 }
 
-// start starts the watchdog of a slot and hands the lock over to it.
+// start starts the watchdog of a slot, and passes the lock on to it.
 func (p *pack) start(slot int, lock *os.File) (ended chan error, err error) {
 	defer lock.Close()
 	cmd := exec.Command(p.command[0], p.command[1:]...)
-	// A session of its own: Ctrl-C on the terminal is for the actuator. Not a
-	// pipe for its errors: writing to one whose reader died would kill it.
+	// A session of its own, so that Ctrl-C on the terminal reaches only the actuator. Its errors do
+	// not go to a pipe: writing to a pipe whose reader died would kill it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = append(os.Environ(), slotVariable+"="+strconv.Itoa(slot))
 	cmd.Stdin, cmd.Stderr = p.parent, os.Stderr
@@ -144,10 +144,9 @@ func (p *pack) close() {
 // the other watchdog does.
 const actuatorFirst = 100 * time.Millisecond
 
-// guardPartner starts the other watchdog again whenever it dies: as long as the
-// actuator lives, and after that as long as there is something to wait for. Not while an
-// actuator is there then: it may be another one, for which the partner left. The two would
-// start each other for ever, each with its own time that an actuator may take to die.
+// guardPartner starts the other watchdog again whenever it dies: as long as the actuator lives, and
+// after its death as long as there is something to restore. It does not do so while a new actuator
+// runs, for which the partner ended: the two would otherwise start each other for ever.
 func (p *pack) guardPartner(ended <-chan struct{}, waits, there func() bool) {
 	over := func() bool {
 		select {
@@ -172,7 +171,7 @@ func (p *pack) guardPartner(ended <-chan struct{}, waits, there func() bool) {
 		case errors.Is(err, trimtab.ErrRefused):
 			continue // it was started
 		case err != nil:
-			return // no /proc, no memory: the actuator does without this one
+			return // without /proc or memory the actuator runs without this watchdog
 		case over() && !waits():
 			lock.Close()
 			return
@@ -186,9 +185,9 @@ func (p *pack) guardPartner(ended <-chan struct{}, waits, there func() bool) {
 	}
 }
 
-// backoff is how long to wait before a watchdog is started again: not at all
-// the first time, then longer and longer, so that one that cannot start does
-// not fill the log, and not at all again after one that lived for a while.
+// backoff computes the wait before a watchdog is started again: none the first time, then longer
+// and longer, so that one that cannot start does not fill the log. After one that lived for a while
+// the wait is none again.
 type backoff struct {
 	last  time.Time
 	pause time.Duration
@@ -213,7 +212,7 @@ func (b *backoff) next() time.Duration {
 	return b.pause
 }
 
-// guarded is the pack that is kept running while an actuator is open.
+// guarded keeps the pack running while an actuator is open.
 type guarded struct {
 	*base
 	pack *pack
@@ -222,8 +221,8 @@ type guarded struct {
 	done chan struct{}
 }
 
-// guard starts both watchdogs, before it returns, and each again whenever it
-// ends, until release.
+// guard starts both watchdogs before it returns, and starts each again whenever it ends, until
+// release.
 func guard(b *base) *guarded {
 	g := &guarded{base: b, stop: make(chan struct{}), done: make(chan struct{}, 2)}
 	if len(g.config.Watchdog) == 0 {
@@ -245,7 +244,8 @@ func guard(b *base) *guarded {
 	return g
 }
 
-// start fills a slot. The error is trimtab.ErrRefused when the other watchdog has done so.
+// start starts the watchdog of a slot. The error is trimtab.ErrRefused if the other watchdog has
+// done so.
 func (g *guarded) start(slot int) (ended chan error, err error) {
 	lock, err := g.pack.take(slot, false)
 	if err != nil {
@@ -255,8 +255,7 @@ func (g *guarded) start(slot int) (ended chan error, err error) {
 	return g.pack.start(slot, lock)
 }
 
-// lookAgain is how often the actuator looks after a watchdog that is not its own
-// child.
+// lookAgain is how often the actuator checks a watchdog that is not its own child.
 const lookAgain = 50 * time.Millisecond
 
 // attend starts the watchdog of a slot again whenever it ends, until stop.
@@ -285,8 +284,8 @@ func (g *guarded) attend(slot int, ended chan error, err error) {
 	}
 }
 
-// release closes the pipe. Watchdogs that find nothing to restore then end at
-// once, and are waited for; those that must wait for the lease are left to it.
+// release closes the pipe. Watchdogs that find nothing to restore then end at once, and release
+// waits for them. Those that must wait for the lease go on.
 func (g *guarded) release(leave bool) {
 	close(g.stop)
 	if g.pack == nil {

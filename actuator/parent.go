@@ -10,21 +10,20 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// groupAbove is what binds the group above those of the pool, and what knobs that share by
-// weight have beside it.
+// groupAbove controls the parent of the pool's groups, and the quotas of groups that share by
+// weight.
 type groupAbove struct {
 	*base
 	knobs     *knobs
 	baselines *baselines
 	lending   *lending
 	host      *host
-	// why is why the group above does not bound those of the pool, remedy what to do about
-	// it; "": it does.
+	// why is why the parent group does not limit the pool's groups, and remedy what to do about it;
+	// "": it does.
 	why, remedy string
 }
 
-// open takes over the group above, and finds out whether it may be set before a plan
-// wants it.
+// open takes over the parent group, and finds out, before a plan needs it, whether it may be set.
 func (g *groupAbove) open(ctx context.Context) {
 	if g.config.Parent == nil {
 		return
@@ -36,7 +35,7 @@ func (g *groupAbove) open(ctx context.Context) {
 	}
 }
 
-// advice says what to do where the group above cannot be set.
+// advice says what to do if the parent group cannot be set.
 func (g *groupAbove) advice(err error) string {
 	if g.config.Fast {
 		return ParentRemedy(err)
@@ -44,7 +43,7 @@ func (g *groupAbove) advice(err error) string {
 	return "see what is said above, and mend that; or write knob: {cpu: {cap: always}}, and each workload has a quota of its own"
 }
 
-// shares reports whether the amount of a knob is set as a share by weight, and is set.
+// shares reports whether the knob's amount is set as a share by weight.
 func (h *held) shares() bool {
 	return h.can.Shared != nil && h.Mode == trimtab.Act && !h.released && h.report() == ""
 }
@@ -54,15 +53,15 @@ func (h *held) capped() bool {
 	return h.can.Shared != nil && h.can.Shared.Capped()
 }
 
-// recaps reports whether an action makes a share a limit that was none, or the other way round.
+// recaps reports whether an action changes whether a share is also a limit.
 func (m *move) recaps() bool { return m.held.can.Shared != nil && m.held.capped() != m.action.Capped }
 
-// write writes what a move is for, and what a share has as its own limit besides.
+// write writes the value of a move. For a share it also sets the share's own limit.
 func (g *groupAbove) write(ctx context.Context, m *move) error {
 	h := m.held
 	k := h.can.Shared
 	if same(h.now, m.goal) && !m.recaps() {
-		return nil // only the envelope is new
+		return nil // only the envelope changes
 	}
 	if k != nil {
 		k.Cap(m.action.Capped)
@@ -73,9 +72,9 @@ func (g *groupAbove) write(ctx context.Context, m *move) error {
 	return k.Adopt(ctx, g.knobs.above())
 }
 
-// goal is what the group above is to have by a plan: what the pool may give here, and, where it
-// has other hosts and shares by weight, the sum of the shares, so that all hosts together give no
-// more than the pool has.
+// goal returns the parent group's quota by a plan: the pool's capacity on this host, or, if the
+// pool has other hosts and shares by weight, the sum of the shares, so that all hosts together do
+// not exceed the pool's capacity.
 func (g *groupAbove) goal(p *trimtab.Plan) trimtab.Amount {
 	most := min(p.CapacityOf(trimtab.CPU), g.host.room(trimtab.CPU))
 	if g.config.Shared && slices.ContainsFunc(g.knobs.all, (*held).shares) {
@@ -86,23 +85,23 @@ func (g *groupAbove) goal(p *trimtab.Plan) trimtab.Amount {
 	return g.knobs.parent.Knob.Nearest(trimtab.Units(most))
 }
 
-// fit has what shares by weight have no more of its own than the group above is about to have.
+// fit lowers the own quotas of groups that share by weight to the next quota of their parent.
 func (g *groupAbove) fit(ctx context.Context, p *trimtab.Plan) {
 	if g.knobs.parent != nil && g.reach(ctx, g.knobs.parent) == nil && g.goal(p).Less(g.knobs.parent.now) {
 		g.lighten(ctx, g.goal(p), Shared.Fit)
 	}
 }
 
-// lift lifts the own limits of what shares by weight, once the group above is bound: what that
-// has is the limit from then on.
+// lift removes the own quotas of groups that share by weight once the parent group has a quota,
+// which is the limit from then on.
 func (g *groupAbove) lift(ctx context.Context) {
 	g.lighten(ctx, g.knobs.above(), Shared.Adopt)
 }
 
-// lighten takes a step towards shares of what the group above has, journal first.
+// lighten runs one step of changing from quotas to shares, after journaling it.
 func (g *groupAbove) lighten(ctx context.Context, above trimtab.Amount, step func(Shared, context.Context, trimtab.Amount) error) {
 	if !slices.ContainsFunc(g.knobs.all, (*held).shares) || g.knobs.parent != nil && (g.why != "" || g.reach(ctx, g.knobs.parent) != nil) {
-		return // bind says why, and tries it
+		return // bind reports the reason, and tries again
 	}
 	for _, h := range g.knobs.all {
 		if !h.shares() || g.knobs.claim(ctx, h) != "" {
@@ -130,13 +129,14 @@ func (g *groupAbove) lightenOne(ctx context.Context, h *held, above trimtab.Amou
 	return step(h.can.Shared, ctx, above)
 }
 
-// unlift gives back what shares by weight where the group above cannot carry the limit.
+// unlift restores the own quotas of groups that share by weight if the parent group cannot carry
+// the limit.
 func (g *groupAbove) unlift(ctx context.Context) {
 	g.baselines.restore(ctx, g.knobs.where(func(h *held) bool { return h.entry != nil && h.shares() }))
 }
 
-// note notes why the group above does not bound what is below it, and what to do
-// about it; "": it does.
+// note records why the parent group does not limit the groups below it, and what to do about it;
+// "": it does.
 func (g *groupAbove) note(why, remedy string) {
 	if g.config.Fast {
 		g.lending.note(why, remedy)
@@ -147,9 +147,9 @@ func (g *groupAbove) note(why, remedy string) {
 	}
 }
 
-// bind sets the group above to what the pool may give here, when that changed and it may
-// be: up before what is below it, down after, but at once where that shares by weight. raise
-// says which is due.
+// bind sets the parent group's quota to the pool's capacity on this host, if that changed. It
+// raises the quota before those below it rise, and lowers it after they fell; if groups share by
+// weight, it lowers the quota at once. raise says which of the two is due.
 func (g *groupAbove) bind(ctx context.Context, p *trimtab.Plan, moves []*move, raise bool) {
 	h := g.knobs.parent
 	shared := slices.ContainsFunc(g.knobs.all, (*held).shares)
@@ -159,7 +159,7 @@ func (g *groupAbove) bind(ctx context.Context, p *trimtab.Plan, moves []*move, r
 	goal := g.goal(p)
 	err := g.reach(ctx, h)
 	if err == nil && shared && h.entry == nil && h.now.Less(goal) {
-		return // the site's own limit is the tighter one
+		return // the operator's own limit is lower
 	}
 	if err == nil && (same(h.now, goal) || !shared && h.now.Less(goal) != raise) {
 		if same(h.now, goal) {
@@ -168,7 +168,7 @@ func (g *groupAbove) bind(ctx context.Context, p *trimtab.Plan, moves []*move, r
 		return
 	}
 	if err == nil && shared && goal.Less(h.now) {
-		g.lighten(ctx, goal, Shared.Fit) // the kernel refuses less than what one below has
+		g.lighten(ctx, goal, Shared.Fit) // the kernel refuses a quota below that of a child
 	}
 	if err == nil {
 		err = g.bindTo(ctx, h, goal)
@@ -181,7 +181,7 @@ func (g *groupAbove) bind(ctx context.Context, p *trimtab.Plan, moves []*move, r
 	g.note("", "")
 }
 
-// reach reports why the group above cannot be used now; nil: it can.
+// reach returns why the parent group cannot be used now; nil: it can.
 func (g *groupAbove) reach(ctx context.Context, h *held) error {
 	if why := g.knobs.claim(ctx, h); why != "" {
 		return errors.New(why)
@@ -190,7 +190,7 @@ func (g *groupAbove) reach(ctx context.Context, h *held) error {
 		if _, err := h.Knob.Read(ctx); err != nil {
 			return err
 		}
-		return errors.New(h.problem) // it can be read again by the next plan
+		return errors.New(h.problem) // the next plan reads it again
 	}
 	if h.foreign {
 		return errors.New(h.problem)
@@ -198,7 +198,7 @@ func (g *groupAbove) reach(ctx context.Context, h *held) error {
 	return nil
 }
 
-// bindTo writes the group above, journal first.
+// bindTo sets the parent group's quota, after journaling it.
 func (g *groupAbove) bindTo(ctx context.Context, h *held, goal trimtab.Amount) error {
 	e := &entry{KnobID: h.KnobID, Undo: h.Knob.Undo(), Baseline: h.now, Wrote: []trimtab.Amount{goal}, Above: true}
 	if old := h.entry; old != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// executor carries plans out: it judges each action, holds it to the limits of the host, makes
-// the journal durable, and writes.
+// executor carries out plans: it checks each action, applies the limits of the host, writes the
+// journal, and sets the knobs.
 type executor struct {
 	*base
 	fence     *fence
@@ -24,37 +24,37 @@ type executor struct {
 	above     *groupAbove
 	wishes    *wishes
 	paced     paced
-	// unfinished is the plan whose next step is awaited.
+	// unfinished is the plan whose next step has not come yet.
 	unfinished *unfinished
 }
 
-// move is one action on its way.
+// move is one action that is being carried out.
 type move struct {
 	action *trimtab.Action
 	held   *held
 	result *trimtab.Result
 	goal   trimtab.Amount
-	// had is what the knob was set to when the action was judged, envelope what it may be
-	// moved within from now on; nil: nothing.
+	// had is the knob's value when the action was checked; envelope is the range in which the fast
+	// loop may move it from now on; nil: it may not.
 	had      trimtab.Amount
 	envelope *trimtab.Envelope
-	// version is the knob's version at that time, if it has one.
+	// version is the knob's version when the action was checked, if it has versions.
 	version string
 }
 
-// shrinks reports whether the write lowers what is set.
+// shrinks reports whether the write lowers the value.
 func (m *move) shrinks() bool { return m.goal.Less(m.had) }
 
-// Handle carries out one step of a plan and returns what became of it. The
-// same step again gets the same answer without a second effect. A plan that is
-// refused as a whole changes nothing, the lease included.
+// Handle carries out one step of a plan and returns its outcome. A repetition of the step gets the
+// same outcome without a second effect. A plan that is refused as a whole changes nothing, not even
+// the lease.
 func (a *Actuator) Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.executor.handle(ctx, p)
 }
 
-// handle is Handle.
+// handle does the work of Handle.
 func (x *executor) handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome {
 	received := x.clock.boot()
 	o := &trimtab.Outcome{
@@ -83,11 +83,11 @@ func (x *executor) handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
 	return o
 }
 
-// execute accepts the step: journal first, then shrinks, then grows.
+// execute carries out an accepted step: first the journal, then the reductions, then the raises.
 func (x *executor) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome, received time.Duration) {
 	x.lending.whole = x.whole(p)
 	moves := append(x.prepare(ctx, p, o), x.prepareEnvelopes(ctx, p)...)
-	x.lending.lendable = 0 // what was to be lent is room for this plan; see lend
+	x.lending.lendable = 0 // the plan itself may use what was lendable; lend sets it again
 	if err := x.commit(p, moves, received); err != nil {
 		x.count("refused")
 		x.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
@@ -112,9 +112,8 @@ func (x *executor) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 	x.notify()
 }
 
-// carryOut makes the shrinks, then the grows. Before the first grow all knobs that count
-// for a resource that grows are read again: the journal took its time, and what somebody
-// else raised meanwhile is no longer free.
+// carryOut makes the reductions, then the raises. Before the first raise it reads all knobs of that
+// resource again: writing the journal took time, and another program may have raised one meanwhile.
 func (x *executor) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move) {
 	grows := map[string]bool{}
 	for _, m := range moves {
@@ -142,11 +141,11 @@ func (x *executor) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move)
 	}
 }
 
-// prepare judges each action of this host, on a knob that is read anew. What it
-// returns is to be written; the other actions have their result already.
+// prepare reads the knob of each action for this host and checks the action. It returns the moves
+// to write; the other actions have their results.
 func (x *executor) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome) []*move {
 	var moves []*move
-	o.Results = make([]trimtab.Result, 0, len(p.Actions)) // never moved: moves point into it
+	o.Results = make([]trimtab.Result, 0, len(p.Actions)) // never reallocated: moves point into it
 	for i := range p.Actions {
 		action := &p.Actions[i]
 		if action.Host != x.config.Host {
@@ -161,9 +160,9 @@ func (x *executor) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outc
 	return x.limit(x.turns(p, allOrNone(moves)))
 }
 
-// allOrNone returns the moves, or none of them, each with the reason, when one is
-// of a recommending knob that may not be written: what a person applies is not
-// done by halves.
+// allOrNone returns all moves, or none if one of them is for a knob in mode recommend that may not
+// be written: a plan that a person applies is not carried out in part. Each refused move gets the
+// reason.
 func allOrNone(moves []*move) []*move {
 	i := slices.IndexFunc(moves, func(m *move) bool { return m.held.barred != "" })
 	if i < 0 {
@@ -175,8 +174,7 @@ func allOrNone(moves []*move) []*move {
 	return nil
 }
 
-// judgeAction fills the result of an action that needs no write, and reports
-// whether it needs one.
+// judgeAction sets the result of an action that needs no write, and reports whether it needs one.
 func (x *executor) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bool {
 	r, h := m.result, x.knobs.find(m.action.KnobID)
 	if h == nil {
@@ -206,7 +204,7 @@ func (x *executor) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 	}
 	m.goal = h.Knob.Nearest(clamped)
 	if least := trimtab.Units(h.least()); h.floor > 0 && m.goal.Less(least) && m.goal.Less(h.now) {
-		m.goal = h.now // rounding would go below what is in use
+		m.goal = h.now // rounding must not go below the amount in use
 	}
 	m.envelope = x.lending.enveloped(p, m)
 	switch {
@@ -225,7 +223,8 @@ func (x *executor) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 		if h.Mode == trimtab.Act {
 			return refuse(r, why)
 		}
-		// Of this plan alone: who only recommends is in nobody's way.
+		// This affects only the present plan: a knob in mode recommend does not stop other
+		// processes.
 		h.barred, h.contested = why, ""
 	}
 	return true
@@ -244,8 +243,8 @@ func clamp(v trimtab.Amount, lower, upper float64) trimtab.Amount {
 	return trimtab.Units(min(max(v.Value, lower), upper))
 }
 
-// commit makes durable, in one go: the plan's position, its lease, and for
-// each move the baseline and what is about to be written.
+// commit stores in one durable write the plan's position, its lease, and for each move the baseline
+// and the value that is about to be written.
 func (x *executor) commit(p *trimtab.Plan, moves []*move, received time.Duration) error {
 	at := position{p.Epoch, p.Sequence, p.Step}
 	length := x.config.Limits.lease(p)
@@ -253,7 +252,7 @@ func (x *executor) commit(p *trimtab.Plan, moves []*move, received time.Duration
 		x.logger.Warn("lease cut to what this host allows", "plan", p.ID(), "asked", p.Lease, "allowed", length)
 	}
 	until := lease{Boot: x.clock.id, Until: saturate(received, length.Duration()), Length: length}
-	if p.BorrowLease > 0 { // from when the plan was made: those who lend do not wait for one that came late
+	if p.BorrowLease > 0 { // counted from when the plan was made: the lenders do not wait for a late one
 		age := max(0, x.clock.wall().Sub(p.Time))
 		until.BorrowUntil = max(1, saturate(x.clock.boot(), p.BorrowLease.Duration()-age))
 	}
@@ -286,8 +285,8 @@ func (x *executor) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	return nil
 }
 
-// baseline is what a restore is to set of a knob that was not written before, and
-// whether that is less than what was found.
+// baseline returns the value that a restore will set for a knob that was not written before, and
+// whether that is less than the value found.
 func (h *held) baseline() (v trimtab.Amount, rest bool) {
 	if h.Rest != nil && h.Rest.Less(h.now) {
 		return h.Knob.Nearest(*h.Rest), true
@@ -295,7 +294,7 @@ func (h *held) baseline() (v trimtab.Amount, rest bool) {
 	return h.now, false
 }
 
-// saturate adds without overflow.
+// saturate adds two durations without overflow.
 func saturate(a, b time.Duration) time.Duration {
 	if s := a + b; s >= a {
 		return s
@@ -303,7 +302,8 @@ func saturate(a, b time.Duration) time.Duration {
 	return 1<<63 - 1
 }
 
-// move carries out one action. A knob that the fast loop has inside its envelope stays there.
+// move carries out one action. A knob that the fast loop has set inside its envelope keeps its
+// value.
 func (x *executor) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	r, h := m.result, m.held
 	why, stays := x.overtaken(m), x.lending.stays(m)
@@ -324,7 +324,7 @@ func (x *executor) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	}
 }
 
-// lacksRoom says why what the pool may have here does not suffice for a rise, or "".
+// lacksRoom returns why the pool's capacity on this host does not suffice for a raise; "": it does.
 func (x *executor) lacksRoom(ctx context.Context, p *trimtab.Plan, m *move) string {
 	h := m.held
 	if trimtab.ResourceOf(h.Resource).Apart {
@@ -345,7 +345,7 @@ func (x *executor) lacksRoom(ctx context.Context, p *trimtab.Plan, m *move) stri
 	return why
 }
 
-// write makes the one write and reads back.
+// write sets the knob once and reads it back.
 func (x *executor) write(ctx context.Context, p *trimtab.Plan, m *move) {
 	r, h := m.result, m.held
 	started := x.clock.boot()
@@ -375,11 +375,12 @@ func (x *executor) write(ctx context.Context, p *trimtab.Plan, m *move) {
 		"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
 }
 
-// overtaken says what happened to the lease or the knob since the action was judged, or "".
+// overtaken returns what happened to the lease or the knob since the action was checked that
+// forbids the write; "": nothing.
 func (x *executor) overtaken(m *move) string {
 	h := m.held
 	switch {
-	case x.fence.left() == 0: // this process was stopped in between
+	case x.fence.left() == 0: // the lease expired while this process was stopped
 		return "stale: the lease ran out before the write"
 	case h.entry != nil && !m.shrinks() && h.entry.borrows(m.goal) && x.fence.leftBorrowed() == 0:
 		return "stale: what was to be borrowed for this is to be given back by now"
@@ -393,7 +394,7 @@ func (x *executor) overtaken(m *move) string {
 	return ""
 }
 
-// version is that of what was read of the knob; "" where it has none.
+// version returns the version of the value read last; "": the knob has none.
 func (h *held) version() string {
 	if h.can.Version == nil {
 		return ""
@@ -401,13 +402,12 @@ func (h *held) version() string {
 	return h.can.Version()
 }
 
-// lostRace reports whether a server refused a write because of another one before it.
+// lostRace reports whether a server refused a write because another client wrote first.
 func (h *held) lostRace(err error) bool {
 	return h.can.remote() && (errors.Is(err, trimtab.ErrStale) || errors.Is(err, os.ErrNotExist))
 }
 
-// status is the one given, or Pending while what the knob is set to is not in
-// force.
+// status returns done, or Pending while the value set is not in force.
 func (h *held) status(done trimtab.Status) trimtab.Status {
 	if h.effective != nil {
 		return trimtab.Pending
@@ -415,15 +415,15 @@ func (h *held) status(done trimtab.Status) trimtab.Status {
 	return done
 }
 
-// slack is what rounding to the knobs' quanta may add to a sum.
+// slack is the largest error of a sum from rounding to the knobs' units.
 const slack = 1e-3
 
-// counts reports whether the knob is one of those that share the capacity: it
-// may act, or trimtab has written it.
+// counts reports whether the knob shares the capacity: it is in mode act, or trimtab has written
+// it.
 func (h *held) counts() bool { return h.Mode == trimtab.Act || h.entry != nil }
 
-// takesLeft reports whether nothing limits the CPU time of a knob: it may use what others leave
-// idle, and the kernel gives each its part by weight. It counts as its least.
+// takesLeft reports whether the knob has no limit and takes part in sharing by weight: it may use
+// what others leave idle. In sums it counts with its least amount.
 func (h *held) takesLeft() bool {
 	return h.Resource == trimtab.CPU && h.known && h.now.Unlimited && h.effective == nil
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Restored is what became of one baseline.
+// Restored is the result of restoring one baseline.
 type Restored struct {
 	trimtab.KnobID
 	Knob string `json:"knob"`
-	// Status is Written, Equal (it stood there already), Refused (somebody
-	// else changed the knob, or it is gone) or Failed.
+	// Status is Written, Equal (the knob had the baseline already), Refused (another program
+	// changed the knob, or it is gone) or Failed.
 	Status   trimtab.Status `json:"status"`
 	Found    trimtab.Amount `json:"found"`
 	Baseline trimtab.Amount `json:"baseline"`
@@ -22,24 +22,24 @@ type Restored struct {
 	entry *entry
 }
 
-// Report is what a restore did.
+// Report is the result of a restore.
 type Report struct {
 	Items []Restored `json:"items"`
-	// Damaged counts places of the journal that could not be read, Damage says what is
-	// wrong with its copies. Lost tells that none is whole: it may have named more.
+	// Damaged counts places of the journal that could not be read, Damage says what is wrong with
+	// its copies. Lost says that no copy is complete, so that baselines may be missing.
 	Damaged int      `json:"damaged,omitempty"`
 	Damage  []string `json:"damage,omitempty"`
 	Lost    bool     `json:"lost,omitempty"`
-	// Left counts the baselines whose turn had not come when there was no more time. They
-	// are in the journal still.
+	// Left counts the baselines that were not restored for lack of time. They are still in the
+	// journal.
 	Left int `json:"left,omitempty"`
 }
 
 // maxTold bounds the failures that an error lists.
 const maxTold = 20
 
-// Err returns the failures, joined, and that something is left; a knob that was refused
-// is none.
+// Err returns the joined failures, and an error if baselines are left. A refused knob is not a
+// failure.
 func (r Report) Err() error {
 	var errs []error
 	failed := 0
@@ -60,7 +60,7 @@ func (r Report) Err() error {
 	return errors.Join(errs...)
 }
 
-// add joins what another part of the same restore did.
+// add adds the results of another part of the same restore.
 func (r *Report) add(more Report) {
 	r.Items, r.Left = append(r.Items, more.Items...), more.Left
 }

@@ -14,11 +14,10 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// restoreWait is how long Restore waits for a watchdog that is just looking.
+// restoreWait is how long Restore waits for a watchdog that is reading the journal.
 const restoreWait = time.Second
 
-// Restore puts every baseline of the journal in dir back, with no other
-// configuration. It is idempotent. It refuses while an actuator runs on dir.
+// Restore restores every baseline of the journal in dir, without any other configuration.
 func Restore(ctx context.Context, dir string, reopen func(undo []byte) (Knob, error)) (Report, error) {
 	if _, err := os.Stat(dir); err != nil {
 		return Report{}, fmt.Errorf("restore: %w", err)
@@ -31,9 +30,8 @@ func Restore(ctx context.Context, dir string, reopen func(undo []byte) (Knob, er
 	return restoreLocked(ctx, dir, reopen)
 }
 
-// restoreLocked restores when the lock is held. The journal is read without
-// opening it for writing first: knobs come back even where it cannot be
-// written any more.
+// restoreLocked restores while the caller has the lock. It first only reads the journal, so that
+// knobs are restored even if it can no longer be written.
 func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Knob, error)) (Report, error) {
 	s, err := readHeld(dir)
 	if err != nil {
@@ -42,8 +40,8 @@ func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Kn
 	return restoreStored(ctx, dir, s, reopen, false)
 }
 
-// restoreStored restores what was read of the journal in dir. borrowed: only what is above
-// its baseline.
+// restoreStored restores the baselines read from the journal in dir; with borrowed, only those of
+// knobs that are above them.
 func restoreStored(ctx context.Context, dir string, s stored, reopen func(undo []byte) (Knob, error), borrowed bool) (Report, error) {
 	all := reopenAll(s.entries, reopen)
 	defer closeAll(all)
@@ -56,7 +54,7 @@ func restoreStored(ctx context.Context, dir string, s stored, reopen func(undo [
 	return r, errors.Join(r.Err(), err)
 }
 
-// forgetIn drops what is done from the journal.
+// forgetIn removes restored baselines from the journal.
 func forgetIn(dir string, r Report) error {
 	done := finished(r)
 	if len(done) == 0 {
@@ -69,7 +67,7 @@ func forgetIn(dir string, r Report) error {
 	return errors.Join(j.Append(done...), j.Close())
 }
 
-// finished returns the journal entries that drop what needs no other try.
+// finished returns the journal entries that delete the baselines that need no other attempt.
 func finished(r Report) []hostfs.Entry {
 	var done []hostfs.Entry
 	for _, i := range r.Items {
@@ -80,8 +78,8 @@ func finished(r Report) []hostfs.Entry {
 	return done
 }
 
-// undoing is one knob with its entry; err says why it could not be opened, taken
-// which other process has taken it over, and its baseline with it.
+// undoing is a knob with its journal entry. err says why it could not be opened; taken says which
+// other process has taken over the knob and its baseline.
 type undoing struct {
 	entry *entry
 	knob  Knob
@@ -90,8 +88,7 @@ type undoing struct {
 	taken error
 }
 
-// lockAll takes the locks of knobs that nobody should own any more, until
-// unlock.
+// lockAll takes the locks of knobs that should have no live owner, until unlock is called.
 func lockAll(ctx context.Context, locks, dir string, all []undoing, reopen func([]byte) (Knob, error)) (unlock func()) {
 	var held []*hostfs.Lock
 	if abs, err := filepath.Abs(dir); err == nil {
@@ -123,28 +120,28 @@ func reopenAll(entries []*entry, reopen func([]byte) (Knob, error)) []undoing {
 	all := make([]undoing, len(entries))
 	for i, e := range entries {
 		knob, err := reopen(e.Undo)
-		if all[i] = (undoing{entry: e, err: err}); err == nil { // else not one of a kind that is nil
+		if all[i] = (undoing{entry: e, err: err}); err == nil { // else a nil pointer in an interface
 			all[i].knob, all[i].can = knob, knob.Traits()
 		}
 	}
 	return all
 }
 
-// closeAll closes what reopenAll opened.
+// closeAll closes the knobs that reopenAll opened.
 func closeAll(all []undoing) {
 	for _, u := range all {
 		if u.knob != nil {
-			_ = u.knob.Close() // all is said of it
+			_ = u.knob.Close() // the results are known already
 		}
 	}
 }
 
-// restorePart is how long the writes of one part of a restore take, of knobs whose server
-// takes so many a second.
+// restorePart is how long the writes of one part of a restore take, for knobs whose server limits
+// the rate of writes.
 const restorePart = 4 * time.Second
 
-// restoreParts restores part by part until all is done or there is no more time, and has
-// each part noted, so that a restore that ends too early is not begun anew.
+// restoreParts restores part by part until all is done or ctx ends. It passes the report of each
+// part to note, so that an interrupted restore need not begin again.
 func restoreParts(ctx context.Context, all []undoing, patient bool, note func(Report) error) (r Report, err error) {
 	for {
 		part := restoreAll(ctx, all, patient)
@@ -161,17 +158,17 @@ func restoreParts(ctx context.Context, all []undoing, patient bool, note func(Re
 	}
 }
 
-// restoreAll reads all knobs, then writes those that still hold what trimtab
-// wrote: shrinks before grows. A shrink that fails is tried twice. Where patient says
-// that all is tried again soon, grows wait for one that failed even then. Of knobs whose
-// server takes so many writes a second it is a part: see turnsBack.
+// restoreAll reads all knobs, then writes those that still have the value that trimtab wrote:
+// reductions before raises. It tries a failed reduction once more. If patient says that the caller
+// tries again soon, raises wait for a reduction that failed twice. If the server of knobs limits
+// the rate of writes, restoreAll restores only a part: see turnsBack.
 func restoreAll(ctx context.Context, all []undoing, patient bool) Report {
 	r := Report{Items: make([]Restored, len(all))}
 	for i, u := range all {
 		r.Items[i] = inspect(ctx, u)
 	}
 	all = r.turnsBack(all)
-	lost := map[string]float64{} // what failed shrinks still have beyond their baselines
+	lost := map[string]float64{} // the capacity that failed reductions still take
 	for _, shrinks := range []bool{true, false} {
 		for _, i := range inOrder(all, shrinks) {
 			it, u := &r.Items[i], &all[i]
@@ -196,13 +193,13 @@ func restoreAll(ctx context.Context, all []undoing, patient bool) Report {
 	return r
 }
 
-// shrinks reports whether a restore lowers a limit. What shares has its limits above, which
-// rise before its own come back.
+// shrinks reports whether a restore lowers a limit. A knob that shares by weight never counts: its
+// parent's limit rises before its own limit is set again.
 func (it *Restored) shrinks(can *Traits) bool {
 	return (can.Shared == nil || can.Shared.Reserves()) && it.Baseline.Less(it.Found)
 }
 
-// settle takes back what was set beside an amount that is as before.
+// settle resets the settings beside an amount that was restored.
 func settle(can *Traits, it *Restored) {
 	if can.Settle == nil || it.Status != trimtab.Written && it.Status != trimtab.Equal {
 		return
@@ -212,11 +209,10 @@ func settle(can *Traits, it *Restored) {
 	}
 }
 
-// waits has a grow wait for shrinks that failed, as far as their room is what it would
-// take: else the sum were over the capacity until they succeed. A group above waits for
-// all of them.
+// waits makes a raise wait for failed reductions if it needs their capacity: otherwise the sum
+// would exceed the capacity until they succeed. The parent group waits for all of them.
 func waits(it *Restored, e *entry, lost map[string]float64) bool {
-	if lost[it.Resource] <= slack { // not where it is NaN: infinitely much waits for as much
+	if lost[it.Resource] <= slack { // NaN means infinitely much, which waits, too
 		return false
 	}
 	if !e.Above {
@@ -226,7 +222,7 @@ func waits(it *Restored, e *entry, lost map[string]float64) bool {
 	return true
 }
 
-// between is how much the greater of two amounts is above the other.
+// between returns by how much the greater of two amounts exceeds the other.
 func between(greater, other trimtab.Amount) float64 {
 	if greater.Unlimited {
 		return math.Inf(1)
@@ -234,8 +230,8 @@ func between(greater, other trimtab.Amount) float64 {
 	return greater.Value - other.Value
 }
 
-// inOrder returns in which order knobs go back: no quota may be over that of a group above,
-// so that one falls last and rises first.
+// inOrder returns the order in which knobs are restored: a child's quota must not exceed its
+// parent's, so the parent is lowered last and raised first.
 func inOrder(all []undoing, shrinks bool) (order []int) {
 	for _, above := range []bool{!shrinks, shrinks} {
 		for i, u := range all {
@@ -247,7 +243,7 @@ func inOrder(all []undoing, shrinks bool) (order []int) {
 	return order
 }
 
-// inspect decides what is to be done with one knob; Status "" means restore.
+// inspect decides how to restore one knob; Status "" means that it must be written.
 func inspect(ctx context.Context, u undoing) Restored {
 	it := Restored{KnobID: u.entry.KnobID, Baseline: u.entry.Baseline, entry: u.entry}
 	err := u.err
@@ -263,7 +259,7 @@ func inspect(ctx context.Context, u undoing) Restored {
 	case err != nil:
 		it.Status, it.Reason = trimtab.Failed, err.Error()
 	case same(it.Found, it.Baseline):
-		if !u.exactly() { // one has more to put back than an amount
+		if !u.exactly() { // others have more to restore than an amount
 			it.Status = trimtab.Equal
 		}
 	case !u.entry.ours(it.Found):
@@ -273,8 +269,8 @@ func inspect(ctx context.Context, u undoing) Restored {
 	return it
 }
 
-// putBack writes the baseline, or as near to it as what is in use allows: that
-// is never taken away, and nobody would come back to do it later.
+// putBack writes the baseline, or the nearest value that does not go below the amount in use, since
+// no later attempt would follow.
 func putBack(ctx context.Context, u *undoing, it *Restored) {
 	if u.exactly() {
 		putBackExactly(ctx, u, it)
@@ -316,12 +312,12 @@ func putBack(ctx context.Context, u *undoing, it *Restored) {
 	}
 }
 
-// exactly reports whether more than an amount is put back: the knob can, and is not to be left
-// with less than it had.
+// exactly reports whether the restore sets more than an amount: the knob can, and is not to get
+// less than it had.
 func (u *undoing) exactly() bool { return u.can.Restore != nil && !u.entry.Rest }
 
-// putBackExactly puts back what is more than an amount. Where nothing can, or somebody
-// else turned it, that is said, and not tried again.
+// putBackExactly restores a baseline that is more than an amount. If nothing can restore it, or
+// another program changed the knob, it reports this and does not try again.
 func putBackExactly(ctx context.Context, u *undoing, it *Restored) {
 	err := u.can.Restore(ctx, it.entry.Undo)
 	switch {
@@ -336,11 +332,11 @@ func putBackExactly(ctx context.Context, u *undoing, it *Restored) {
 	}
 }
 
-// borrowing returns those that are above their baselines.
+// borrowing returns the knobs that are above their baselines.
 func borrowing(ctx context.Context, all []undoing) (above []undoing) {
 	for _, u := range all {
 		if u.err != nil {
-			continue // it is told at the end of the lease
+			continue // the restore at the end of the lease reports it
 		}
 		if v, err := u.knob.Read(ctx); err == nil && u.entry.borrows(v) {
 			above = append(above, u)

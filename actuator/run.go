@@ -14,13 +14,13 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// Run takes plans and commands from b, publishes outcomes and holdings, and
-// keeps the leases, until ctx ends. The bus may come and go: leases
-// run on without it. Close is the caller's, afterwards.
+// Run takes plans and commands from b, publishes outcomes and holdings, and enforces the leases,
+// until ctx ends. The bus may be unreachable for a time: leases expire without it. The caller must
+// call Close afterwards.
 func (a *Actuator) Run(ctx context.Context, b bus.Bus) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	// Leases first: they need no bus, which may not answer yet.
+	// Leases first, since they do not need the bus, which may not answer yet.
 	wg.Go(func() { a.beat(ctx) })
 	defer wg.Wait()
 	defer cancel()
@@ -44,11 +44,11 @@ func (a *Actuator) subscribe(ctx context.Context, b bus.Bus) (stops []func(), er
 	for _, s := range []bus.Subscription{
 		{Kind: trimtab.KindCommand, Key: a.config.Pool, Handle: a.onCommand},
 		{Kind: trimtab.KindPlan, Key: a.config.Pool, Handle: onPlan},
-		// The parts for this host of plans for several.
+		// The parts for this host of plans for several hosts.
 		{Kind: trimtab.KindPart, Key: (&trimtab.Plan{Pool: a.config.Pool, Host: a.config.Host}).Key(), Handle: onPlan},
 	} {
 		if limit := a.config.Limits.MaxLease; limit > 0 && s.Kind != trimtab.KindCommand {
-			// Older ones are refused one by one, of which a day has thousands.
+			// Older plans would be refused one by one, and the stream may have thousands of them.
 			s.MaxAge = limit + a.config.Limits.Skew
 		}
 		s.Consumer, s.For = "actuator-"+a.config.Host, "actuator"
@@ -61,8 +61,8 @@ func (a *Actuator) subscribe(ctx context.Context, b bus.Bus) (stops []func(), er
 	return stops, nil
 }
 
-// onPlan answers a plan. When the answer cannot be published the plan comes
-// again and gets the same one.
+// onPlan carries out a plan and publishes its outcome. If that fails, the plan is delivered again
+// and gets the same outcome.
 func (a *Actuator) onPlan(ctx context.Context, b bus.Bus, d bus.Delivery) error {
 	p, ok := d.Value.(*trimtab.Plan)
 	if !ok {
@@ -80,14 +80,13 @@ func (a *Actuator) onCommand(ctx context.Context, d bus.Delivery) error {
 	return a.Command(ctx, c)
 }
 
-// beat ticks at every heartbeat, and when the lease ends.
+// beat calls Tick at every heartbeat, and when the lease expires.
 func (a *Actuator) beat(ctx context.Context) {
 	for {
 		a.mu.Lock()
 		wait := a.config.Heartbeat
 		if left := a.fence.left(); a.knobs.holds() && (left > 0 || !a.fence.expired || a.baselines.unrestored > 0) {
-			// A plan may shorten the lease meanwhile: by then the next
-			// heartbeat comes first.
+			// If a plan shortens the lease meanwhile, the next heartbeat comes before its end.
 			wait = min(wait, left+time.Millisecond)
 			if borrowed := a.fence.leftBorrowed(); borrowed > 0 || !a.fence.returned {
 				wait = min(wait, borrowed+time.Millisecond)
@@ -103,10 +102,10 @@ func (a *Actuator) beat(ctx context.Context) {
 	}
 }
 
-// report publishes the holding at the start and at every change, and again where
-// it says nothing new. A bus that does not answer delays only this.
+// report publishes the holding at the start, at every change, and at intervals without a change. A
+// bus that does not answer delays only this.
 func (a *Actuator) report(ctx context.Context, b bus.Bus) {
-	var last *trimtab.Holding // that was published
+	var last *trimtab.Holding // the holding published last
 	for beats := 1; ; beats++ {
 		again := time.Duration(beats)*a.config.Heartbeat >= a.repeat()
 		if h := a.Holding(); last == nil || again || news(last, h) {
@@ -127,8 +126,8 @@ func (a *Actuator) report(ctx context.Context, b bus.Bus) {
 	}
 }
 
-// repeat is after how long a holding without news is published again. Where plans have a
-// shorter lease than this host's file says, it follows them.
+// repeat returns the time after which an unchanged holding is published again. If plans have a
+// shorter lease than this host's configuration, it follows the plans.
 func (a *Actuator) repeat() time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,8 +137,8 @@ func (a *Actuator) repeat() time.Duration {
 	return a.config.Repeat
 }
 
-// news reports whether a holding says what the one before it did not, but for the
-// time, what is left of the lease, and what is in use at the moment.
+// news reports whether two holdings differ in more than the time, the rest of the lease, and the
+// current usage.
 func news(before, now *trimtab.Holding) bool {
 	if before.Epoch != now.Epoch || before.Sequence != now.Sequence || before.Paused != now.Paused ||
 		(before.LeaseLeft > 0) != (now.LeaseLeft > 0) || before.Divided != now.Divided || before.Pace != now.Pace || !maps.Equal(before.Capacity, now.Capacity) {
@@ -157,7 +156,7 @@ func news(before, now *trimtab.Holding) bool {
 	})
 }
 
-// moved reports whether the fast loop did something between two holdings.
+// moved reports whether the fast loop changed something between two holdings.
 func moved(before, now *trimtab.Fast) bool {
 	if before == nil || now == nil {
 		return before != now
@@ -171,16 +170,16 @@ func moved(before, now *trimtab.Fast) bool {
 	return before.Writes != now.Writes || before.Set != now.Set || before.Envelope != now.Envelope || before.Off != now.Off || ask(before) != ask(now)
 }
 
-// Close restores the baselines, also those of a pause, unless KeepOnStop, lets
-// go of the directory and closes the knobs. Calling it again does nothing.
+// Close restores the baselines, unless KeepOnStop, also during a pause. It then releases the
+// directory and closes the knobs. Calling it again does nothing.
 func (a *Actuator) Close(ctx context.Context) error {
 	keep := a.config.KeepOnStop
 	return a.end(ctx, func(trimtab.KnobID) bool { return keep }, keep)
 }
 
-// HandOver is Close for an actuator that is opened on the same directory right afterwards.
-// What keeps names stays as it is set, with its journal and its lease, and above tells whether
-// the group above the pool's does; all others get their baselines back.
+// HandOver closes an actuator whose directory another one opens right afterwards. Knobs for which
+// keeps returns true stay set, with their journal and lease; above says whether the parent group's
+// knob does. All others are restored.
 func (a *Actuator) HandOver(ctx context.Context, keeps func(trimtab.KnobID) bool, above bool) error {
 	return a.end(ctx, keeps, above)
 }
@@ -208,7 +207,7 @@ func (a *Actuator) end(ctx context.Context, keeps func(trimtab.KnobID) bool, abo
 		err = errors.Join(err, p.Knob.Close())
 	}
 	a.mu.Unlock()
-	// Last, so that it covers all that came before.
+	// Last, so that the watchdog guards everything before it.
 	a.watchdog.release(len(ending) < len(a.knobs.restorable()))
 	return err
 }

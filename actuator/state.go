@@ -23,15 +23,15 @@ const (
 	locksKey      = "locks"
 )
 
-// position is the highest plan that was accepted. It is durable before the
-// first effect of that plan.
+// position identifies the newest plan that was accepted. It is durable before the first effect of
+// that plan.
 type position struct {
 	Epoch    uint64 `json:"epoch"`
 	Sequence uint64 `json:"sequence"`
 	Step     int    `json:"step"`
 }
 
-// compare returns -1, 0 or +1 as p is before, at or after q.
+// compare returns -1, 0 or +1 if p is before, at or after q.
 func (p position) compare(q position) int {
 	switch {
 	case p == q:
@@ -51,17 +51,16 @@ func sign(before bool) int {
 	return 1
 }
 
-// lease is how long the allocation holds: until a time of the boot clock, in
-// one boot.
+// lease is the time until which the allocation lasts, on the clock of one boot.
 type lease struct {
 	Boot  string        `json:"boot"`
 	Until time.Duration `json:"until_ns"`
-	// BorrowUntil is until when what knobs have above their baselines holds; 0: until Until.
+	// BorrowUntil is when knobs above their baselines must be lowered to them; 0: at Until.
 	BorrowUntil time.Duration   `json:"borrow_until_ns,omitempty"`
 	Length      trimtab.Seconds `json:"length_s"`
 }
 
-// left returns how long the lease holds at the given boot time, at least 0.
+// left returns the time until the lease expires at the given boot time, at least 0.
 func (l lease) left(boot string, now time.Duration) time.Duration {
 	if l.Boot != boot {
 		return 0
@@ -69,29 +68,29 @@ func (l lease) left(boot string, now time.Duration) time.Duration {
 	return max(0, l.Until-now)
 }
 
-// entry is what the journal keeps of one knob that was written: enough to put
-// it back without any configuration.
+// entry is the journal entry of a knob that was written: enough to restore it without any
+// configuration.
 type entry struct {
 	trimtab.KnobID
-	// ID is that of the instance, 0 for a declared knob.
+	// ID is the ID of the instance; 0: the knob is declared.
 	ID uint64 `json:"instance_id,omitempty"`
-	// Undo is what Knob.Undo returned.
+	// Undo is the result of Knob.Undo.
 	Undo []byte `json:"undo"`
-	// Baseline was found before the first write.
+	// Baseline is the value to restore; it was read before the first write.
 	Baseline trimtab.Amount `json:"baseline"`
-	// Rest tells that Baseline is not what was found, but the least that the target is
-	// left with: not even [Traits].Restore brings back more.
+	// Rest says that Baseline is not the value found, but a lower one to which the target falls
+	// back. [Traits].Restore must not restore more either.
 	Rest bool `json:"rest,omitempty"`
-	// Wrote are the values that may stand there by trimtab's doing: the last
-	// one known to stand, and the one about to be written.
+	// Wrote are the values that trimtab may have set: the last one that was read back, and the one
+	// about to be written.
 	Wrote []trimtab.Amount `json:"wrote"`
-	// Free is what the fast loop may set it to, from one to the other; nil: nothing else.
+	// Free is the range in which the fast loop may set the knob; nil: it may not.
 	Free *[2]float64 `json:"free,omitempty"`
-	// Above tells that it is the group above the others: it rises first, and falls last.
+	// Above says that the knob is the parent group's: it is raised first, and lowered last.
 	Above bool `json:"above,omitempty"`
 }
 
-// ours reports whether v is a value that trimtab wrote.
+// ours reports whether trimtab wrote the value v.
 func (e *entry) ours(v trimtab.Amount) bool {
 	if e.free(v) {
 		return true
@@ -104,7 +103,7 @@ func (e *entry) ours(v trimtab.Amount) bool {
 	return false
 }
 
-// last is the value that was written last, or is about to be.
+// last returns the value that was written last, or is about to be.
 func (e *entry) last() trimtab.Amount { return e.Wrote[len(e.Wrote)-1] }
 
 // tolerance is the difference below which two amounts are the same: far below
@@ -113,7 +112,8 @@ const tolerance = 1e-7
 
 func same(a, b trimtab.Amount) bool { return a.Equal(b, tolerance) }
 
-// journalKey is the same with every pool and host: a journal is of one of each.
+// journalKey returns the entry's key in the journal. It leaves out pool and host, since a journal
+// belongs to one of each.
 func (e *entry) journalKey() string { return keyIn(knobPrefix, e.KnobID) }
 
 func keyIn(prefix string, id trimtab.KnobID) string {
@@ -128,13 +128,13 @@ func keyIn(prefix string, id trimtab.KnobID) string {
 func put(key string, v any) hostfs.Entry {
 	b, err := json.Marshal(v)
 	if err != nil {
-		// The types of this file hold no NaN, channel or cycle.
+		// The types of this file cannot contain NaN, channels or cycles.
 		panic("actuator: encode journal record: " + err.Error())
 	}
 	return hostfs.Entry{Key: key, Value: b}
 }
 
-// stored is the journal's content, read.
+// stored is the decoded content of a journal.
 type stored struct {
 	position position
 	lease    lease
@@ -143,21 +143,19 @@ type stored struct {
 	// locks is the directory of the knobs' locks.
 	locks   string
 	entries []*entry
-	// touched are the knobs that somebody else turned lately.
+	// touched are the knobs that another program changed lately.
 	touched []*touched
-	// unreadable counts what cannot be read: places, and records that are whole and make
-	// no sense.
+	// unreadable counts damaged places, and valid records with an invalid meaning.
 	unreadable int
-	// damage is what the journal's files say of themselves.
+	// damage describes damage of the journal's files.
 	damage hostfs.Damage
 }
 
-// whole reports whether all that was written is known: each record makes sense, and one copy
-// is whole, as after a kill in the middle of a write to the other.
+// whole reports whether nothing was lost: each record is valid, and one copy of the journal is
+// complete, as after a kill in the middle of a write to the other.
 func (s *stored) whole() bool { return !s.damage.Lost && s.unreadable == s.damage.Places }
 
-// readState decodes what a journal holds. Nothing in it is fatal: a record
-// that makes no sense is counted and left out.
+// readState decodes what a journal holds. It counts and leaves out invalid records.
 func readState(state map[string][]byte, keys []string) stored {
 	s := stored{released: map[string]bool{}}
 	for _, k := range keys {
@@ -187,7 +185,7 @@ func (s *stored) read(k string, value []byte) error {
 	var e entry
 	old := struct {
 		*entry
-		Target string `json:"target"` // what builds before trimtab.KnobID called the workload
+		Target string `json:"target"` // the name of the workload in entries of releases before trimtab.KnobID
 	}{entry: &e}
 	if err := json.Unmarshal(value, &old); err != nil {
 		return fmt.Errorf("read journal record %q: %w", k, err)
@@ -212,7 +210,7 @@ func (e *entry) validate() error {
 	return nil
 }
 
-// scaled is the entry in the amounts of a knob whose unit may have changed since.
+// scaled converts the entry's amounts to the knob's present unit, which may have changed since.
 func (e *entry) scaled(can *Traits) *entry {
 	if can.Scale == nil {
 		return e
@@ -236,7 +234,7 @@ func (e *entry) scaled(can *Traits) *entry {
 	return &out
 }
 
-// borrowed is the part of the lease for which what knobs have above their baselines holds.
+// borrowed returns the lease of amounts above the baselines.
 func (l lease) borrowed() lease {
 	if l.BorrowUntil > 0 {
 		l.Until = min(l.Until, l.BorrowUntil)
@@ -244,8 +242,8 @@ func (l lease) borrowed() lease {
 	return l
 }
 
-// borrows reports whether a value is above the baseline, of what hosts share. How many
-// instances or requests there are takes nothing from others, and a group above gives nothing itself.
+// borrows reports whether a value above the baseline takes a resource that hosts share. A number of
+// instances or requests does not, and neither does a parent group's quota.
 func (e *entry) borrows(v trimtab.Amount) bool {
 	return e.Baseline.Less(v) && e.Resource != trimtab.Replicas && !trimtab.ResourceOf(e.Resource).Apart && !e.Above
 }

@@ -2,7 +2,7 @@ package actuator
 
 import "encoding/json"
 
-// UndoOf encodes what [Knob.Undo] returns. It panics where JSON has no form for a value.
+// UndoOf encodes the result of [Knob.Undo]. It panics if JSON cannot represent a value.
 func UndoOf(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

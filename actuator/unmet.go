@@ -13,11 +13,10 @@ import (
 	"github.com/trimtab/trimtab/colocation"
 )
 
-// noParent begins why nothing is moved where the group above all cannot be used.
+// noParent starts the message that nothing is moved because the parent group cannot be used.
 const noParent = "the group above cannot be set: "
 
-// ParentRemedy says what to do where the group above all that a fast loop moves cannot be
-// set.
+// ParentRemedy returns what to do if the parent group of the fast loop's groups cannot be set.
 func ParentRemedy(err error) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -28,10 +27,10 @@ func ParentRemedy(err error) string {
 	return "see what is said above; a group below it that has more than the pool's capacity, or one above it that gives less, must change first. Or take fast.parent out"
 }
 
-// MoveRemedy says what to do where a quota cannot move between rounds.
+// MoveRemedy is what to do if a quota cannot be moved between rounds.
 const MoveRemedy = "put the service's processes into a group below its unit (Delegate=yes), and name that in its knob"
 
-// unmet says what of the configuration is not in force here, and counts it.
+// unmet lists the parts of the configuration that do not take effect here, and counts them.
 func (a *Actuator) unmet() (all []trimtab.Unmet) {
 	if u := a.lending.unmet(); u != nil {
 		all = append(all, *u)
@@ -54,7 +53,7 @@ func (a *Actuator) unmet() (all []trimtab.Unmet) {
 	return append(all, claims...)
 }
 
-// unmet says why quotas do not move between rounds; nil: they do, or are not meant to.
+// unmet returns why quotas are not moved between rounds; nil: they are, or are not meant to be.
 func (l *lending) unmet() *trimtab.Unmet {
 	if !l.config.Fast {
 		return nil
@@ -81,19 +80,19 @@ func (l *lending) unmet() *trimtab.Unmet {
 		Do: MoveRemedy}
 }
 
-// claimed is what other pools have of a resource of this host.
+// claimed describes the claims of other pools on a resource of this host.
 type claimed struct {
 	resource string
-	// has is what this pool could have alone, left what the others leave it.
+	// has is the capacity that this pool could have alone; left is what the other pools leave.
 	has, left float64
 	who       []arbiter.Share
 }
 
-// mostClaimants bounds how many other pools are named.
+// mostClaimants is the largest number of other pools that are named.
 const mostClaimants = 5
 
-// unmet says of which resource the pool has less than the plans give it alone,
-// and who claims it.
+// unmet lists the resources of which other pools' claims leave this pool less than plans need, with
+// the pools.
 func (hs *host) unmet() (all []trimtab.Unmet) {
 	for _, c := range hs.claimed {
 		var who []string
@@ -116,7 +115,7 @@ func (hs *host) unmet() (all []trimtab.Unmet) {
 	return all
 }
 
-// sized is an amount with its unit, as a person would round it.
+// sized formats an amount with its unit, rounded for people.
 func sized(v float64, resource string) string {
 	r := trimtab.ResourceOf(resource)
 	if r.Bytes {
@@ -129,7 +128,7 @@ func sized(v float64, resource string) string {
 	return fmt.Sprintf("%.3g %s", v, unit)
 }
 
-// sameClaims reports whether two lists say the same to a person.
+// sameClaims reports whether two lists look the same to people.
 func sameClaims(x, y []claimed) bool {
 	return slices.EqualFunc(x, y, func(a, b claimed) bool {
 		return a.resource == b.resource && a.has == b.has && a.left == b.left && slices.Equal(a.who, b.who)

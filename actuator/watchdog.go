@@ -16,18 +16,18 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Watchdog runs in a child process of the actuator and restores for it when it
-// was killed. parent is the read end of a pipe of which the actuator alone has
-// the other: it ends when the actuator does, however it dies. Then Watchdog
-// waits for the lease in the journal, and unless another actuator took the
-// directory over, restores the baselines and returns what it did.
+// Watchdog runs in a child process of the actuator and restores the baselines after the actuator
+// was killed. parent is the read end of a pipe whose write end only the actuator has, so it reaches
+// its end when the actuator dies. Watchdog then waits until the lease in the journal expires.
+// Unless another actuator has taken over the directory, it restores the baselines and returns a
+// report.
 //
 // There are two of them, and each starts the other again, as the actuator does
 // (see pack): killing the actuator and a watchdog, in whatever order, leaves
 // one that restores.
 //
-// It also restores for an actuator that is there and does nothing: stopped, or
-// stuck in a disk that does not answer, with a lease that ran out.
+// It also restores when the actuator is alive but its lease has expired, because it was stopped or
+// waits for a disk that does not answer.
 func Watchdog(ctx context.Context, dir string, parent io.Reader, reopen func(undo []byte) (Knob, error)) (Report, error) {
 	r, err := watchAndRestore(ctx, dir, parent, reopen)
 	if err != nil {
@@ -43,8 +43,8 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	}
 	w := &watcher{dir: dir, boot: id, reopen: reopen, follower: hostfs.JournalFollower{Dir: dir}}
 	ended := make(chan struct{})
-	var at time.Duration // when it ended, before ended is closed
-	// The pipe of a process that dies may end before its locks do.
+	var at time.Duration // when parent ended, set before ended is closed
+	// The pipe of a dying process may be closed before its locks are released.
 	there := func() bool { return hostfs.Taken(ctx, presencePath(dir)) }
 	successor := func() bool { return hostfs.BootTime()-at > dying && there() }
 	if p := inheritedPack(parent); p != nil {
@@ -64,16 +64,16 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	if err != nil {
 		return Report{}, err
 	}
-	returned := false // what was borrowed
+	returned := false // whether borrowed amounts were given back
 	for {
 		held, left, borrowed, err := w.leaseLeft()
 		switch {
 		case err != nil:
 			return Report{}, err
 		case !held:
-			return Report{}, nil // it was stopped, or another restored
+			return Report{}, nil // the actuator stopped, or another process restored
 		case successor():
-			return Report{}, nil // another actuator has it, and watchdogs of its own
+			return Report{}, nil // another actuator runs here, with its own watchdogs
 		case left == 0:
 			lock, err := hostfs.TakeLock(ctx, dir, 0)
 			if err == nil {
@@ -83,15 +83,15 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 			if !errors.Is(err, trimtab.ErrRefused) {
 				return Report{}, err
 			}
-			left = 20 * time.Millisecond // the other one restores, or an actuator starts
+			left = 20 * time.Millisecond // the other watchdog restores, or an actuator starts
 		case borrowed == 0 && !returned:
-			if lock, err := hostfs.TakeLock(ctx, dir, 0); err == nil { // else the other one does it
+			if lock, err := hostfs.TakeLock(ctx, dir, 0); err == nil { // else the other watchdog does it
 				_, err = w.restore(ctx, true)
-				returned = err == nil // else it is tried again
+				returned = err == nil // on an error it tries again
 				_ = lock.Close()
 			}
 		}
-		// In short steps: an actuator that came back renews the lease.
+		// In short steps, since a new actuator may renew the lease.
 		select {
 		case <-ctx.Done():
 			return Report{}, ctx.Err()
@@ -100,17 +100,17 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	}
 }
 
-// watcher is what a watchdog knows.
+// watcher is the state of a watchdog.
 type watcher struct {
 	dir, boot string
 	reopen    func(undo []byte) (Knob, error)
 	follower  hostfs.JournalFollower
-	// last is the journal as it was read last; nil: never. It counts where the files were
-	// removed or overwritten since.
+	// last is the content of the journal at the last read; nil: none. It is used if the files were
+	// removed or damaged since.
 	last map[string][]byte
 }
 
-// read reads the journal, or says what was read of it before it was lost.
+// read reads the journal, or returns the last content if the journal was lost.
 func (w *watcher) read() (stored, error) {
 	s, err := readHeld(w.dir)
 	if err == nil || w.last == nil {
@@ -119,8 +119,8 @@ func (w *watcher) read() (stored, error) {
 	return readState(w.last, slices.Sorted(maps.Keys(w.last))), nil
 }
 
-// leaseLeft tells whether anything is held, and for how long: all of it, and what is above
-// its baseline.
+// leaseLeft reports whether any knob is changed, and returns the time until all of them, and those
+// above their baselines, must be restored.
 func (w *watcher) leaseLeft() (held bool, left, borrowed time.Duration, err error) {
 	s, err := w.read()
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *watcher) leaseLeft() (held bool, left, borrowed time.Duration, err erro
 	return len(s.entries) > 0, s.lease.left(w.boot, now), s.lease.borrowed().left(w.boot, now), nil
 }
 
-// restore restores when the lock is held. borrowed: only what is above its baseline.
+// restore restores while the caller has the lock; with borrowed, only knobs above their baselines.
 func (w *watcher) restore(ctx context.Context, borrowed bool) (Report, error) {
 	s, err := w.read()
 	if err != nil {
@@ -139,8 +139,8 @@ func (w *watcher) restore(ctx context.Context, borrowed bool) (Report, error) {
 	return restoreStored(ctx, w.dir, s, w.reopen, borrowed)
 }
 
-// dying is how long a process that dies may take to let go of everything: it needs CPU time
-// for that, which a busy host or a quota gives it late.
+// dying is how long a dying process may take to release its files and locks: it needs CPU time for
+// that, which a busy host or a quota gives it late.
 const dying = 5 * time.Second
 
 // presencePath is the lock file that only actuators take. It is empty until there is a
@@ -153,7 +153,7 @@ func watch(ctx context.Context, dir string, parent io.Reader, look func()) error
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(io.Discard, parent) // an error is an end, too
+		_, _ = io.Copy(io.Discard, parent) // an error counts as the end
 	}()
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -169,21 +169,20 @@ func watch(ctx context.Context, dir string, parent io.Reader, look func()) error
 	}
 }
 
-// lookAfter is after how long a watchdog looks at the lease again, at the latest.
+// lookAfter is the longest time between two looks at the lease.
 const lookAfter = 5 * time.Second
 
-// relieveAfter is how long after the lease an actuator that lives may still
-// restore by itself.
+// relieveAfter is how long after the end of the lease a live actuator may still restore by itself.
 const relieveAfter = 2 * time.Second
 
-// relieve restores for an actuator that holds the lock and lets its lease go
-// by. It leaves the journal alone: when the actuator goes on, it finds the
-// baselines in place and its lease over, and drops the entries itself.
+// relieve restores for an actuator that has the lock and does not restore after its lease expired.
+// It does not change the journal: if the actuator continues, it finds the baselines restored and
+// its lease expired, and drops the entries itself.
 //
-// It returns when to look again: after a third of what is left of the lease, and no
-// later than lookAfter, for the next plan may bring a shorter one. Until the lease is
-// over it reads only what was appended to the journal: to read all of that of a hundred
-// knobs is what a watchdog took its CPU time for.
+// It returns when to look again: after a third of the rest of the lease, and no later than
+// lookAfter, since the next plan may have a shorter lease. Until the lease expires it reads only
+// what was appended to the journal: reading the whole journal of a hundred knobs took most of a
+// watchdog's CPU time.
 func (w *watcher) relieve(ctx context.Context) (due time.Duration) {
 	now := hostfs.BootTime()
 	if l, err := w.follow(); err == nil && l.Boot == w.boot && now < saturate(l.borrowed().Until, relieveAfter) {
@@ -191,12 +190,12 @@ func (w *watcher) relieve(ctx context.Context) (due time.Duration) {
 	}
 	s, err := w.read()
 	if err != nil {
-		return now + lookAfter // there is none, or none that can be read
+		return now + lookAfter // there is no journal, or it cannot be read
 	}
 	if s.lease.Boot != w.boot || now < saturate(s.lease.borrowed().Until, relieveAfter) {
 		return now
 	}
-	// Nobody to tell: the actuator reports when it can again.
+	// It has no way to report: the actuator will, when it continues.
 	all := reopenAll(s.entries, w.reopen)
 	defer closeAll(all)
 	if now < saturate(s.lease.Until, relieveAfter) {
@@ -206,7 +205,7 @@ func (w *watcher) relieve(ctx context.Context) (due time.Duration) {
 	return now
 }
 
-// follow reads what was appended, and returns the lease.
+// follow reads the records appended since, and returns the lease.
 func (w *watcher) follow() (l lease, err error) {
 	state, err := w.follower.Read()
 	if err == nil {
@@ -228,8 +227,8 @@ func readDir(dir string) (stored, error) {
 	return s, nil
 }
 
-// readHeld reads the journal for what is to be restored. Where that names no limit, and
-// no copy is whole, there may be some that it does not name.
+// readHeld reads the journal to restore from. If it names no limit and no copy is complete, it
+// returns an error, since limits may be missing.
 func readHeld(dir string) (stored, error) {
 	s, err := readDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -237,7 +236,7 @@ func readHeld(dir string) (stored, error) {
 		if none == nil && info.Size() > 0 {
 			return stored{}, fmt.Errorf("the journal in %s was removed: %w: %w", dir, hostfs.ErrUnreadable, err)
 		}
-		return stored{}, nil // none was made, so nothing was set
+		return stored{}, nil // there was no journal, so no knob was set
 	}
 	if err == nil && s.damage.Lost && len(s.entries) == 0 {
 		err = fmt.Errorf("what is left of the journal in %s names no limit: %s: %w", dir, &s.damage, hostfs.ErrUnreadable)

@@ -1,15 +1,15 @@
-// Package agent has the frame of the control loops that a host runs beside the stages:
-// package fast moves CPU quotas, package beside runs best-effort jobs and speculative
-// tasks. All of them go round in the same order,
+// Package agent runs the control loops that a host has beside the stages: package fast moves CPU
+// quotas, package beside runs best-effort jobs and speculative tasks. A round of each has the same
+// steps,
 //
 //	look → decide → act → tell → save
 //
-// and none needs the bus to go on:
+// and continues without the bus:
 //
 //	loop := agent.Loop[*seen, decision]{Every: time.Second, Look: look, Decide: decide, Act: act, Tell: tell}
 //	err := loop.Run(ctx)
 //
-// The frame has no rule of its own: what is decided, and from what, is in the functions.
+// The frame has no rule of its own: its functions measure, decide and act.
 package agent
 
 import (
@@ -21,34 +21,35 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// Loop is one control loop of a host. Round calls its functions one after the other, so
-// what they share needs no lock.
+// Loop is one control loop of a host. Round calls its functions one after the other, so their
+// shared state needs no lock.
 type Loop[Seen, Decision any] struct {
-	// Every is how often it goes round; positive.
+	// Every is the time between two rounds; it must be positive.
 	Every time.Duration
-	// Wake has it go round earlier, but no sooner than Gap after that; nil: nothing does.
+	// Wake starts a round early, but no sooner than Gap after the last one; nil: rounds start only
+	// at Every.
 	Wake <-chan struct{}
 	Gap  time.Duration
-	// Look measures and reads what there is to decide on.
+	// Look measures and reads the inputs of the decision.
 	Look func(ctx context.Context, now time.Time) Seen
-	// Decide decides what to do. If the decision needs answers of the parts that carry it out,
-	// Decide waits for them, within ctx.
+	// Decide decides what to do. If the decision depends on the results of the actuator, Decide
+	// waits for them until ctx ends.
 	Decide func(ctx context.Context, now time.Time, seen Seen) Decision
-	// Act does what was decided, as far as it is not done yet.
+	// Act carries out the part of the decision that Decide has not carried out already.
 	Act func(ctx context.Context, now time.Time, d Decision)
-	// Tell says to people, and to other parts, what came of it.
+	// Tell reports the result to people and to other parts.
 	Tell func(ctx context.Context, now time.Time, d Decision)
-	// Save saves what was learned, every SaveEvery, first that long after the first round. nil:
-	// nothing is saved.
+	// Save stores the learned state every SaveEvery, the first time that long after the first
+	// round; nil: nothing is saved.
 	Save      func(ctx context.Context, now time.Time)
 	SaveEvery time.Duration
-	// Took is called with the duration of each round; nil: not called.
+	// Took is called with the duration of each round; it may be nil.
 	Took func(time.Duration)
 
 	saved time.Time
 }
 
-// Run runs rounds until ctx ends: the first at once, then as Every and Wake say.
+// Run runs rounds until ctx ends: the first at once, the next ones at Every and Wake.
 func (l *Loop[Seen, Decision]) Run(ctx context.Context) error {
 	ticker := time.NewTicker(l.Every)
 	defer ticker.Stop()
@@ -88,8 +89,8 @@ func (l *Loop[Seen, Decision]) Round(ctx context.Context, now time.Time) {
 	}
 }
 
-// Listen subscribes until stop is called, which waits for the end. While the bus cannot be
-// subscribed to, it retries at the given interval, in the background.
+// Listen subscribes in the background, and retries at the given interval while the bus fails. stop
+// ends the subscriptions and waits until they have ended.
 func Listen(ctx context.Context, b bus.Bus, every time.Duration, logger *slog.Logger, all ...bus.Subscription) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var listening sync.WaitGroup

@@ -39,19 +39,19 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// ErrNoConsumer: an Answered value had no consumer, or none answered in time.
+// ErrNoConsumer says that an Answered value had no consumer, or that none answered in time.
 var ErrNoConsumer = errors.New("no consumer")
 
-// ErrConflict: a bucket's key changed since it was read.
+// ErrConflict says that a bucket's key changed since it was read.
 var ErrConflict = errors.New("conflict")
 
-// ErrInDoubt: a value was sent to be stored, and no answer came: it may be stored or not.
+// ErrInDoubt says that a value was sent to be stored, and no answer came: it may be stored or not.
 var ErrInDoubt = errors.New("nobody knows whether it is stored")
 
-// ErrEnding: the time is over that the end of the process may wait for the bus.
+// ErrEnding says that the process is ending and has no more time to wait for the bus.
 var ErrEnding = errors.New("the process ends")
 
-// ErrNotFound: a bucket does not hold the key.
+// ErrNotFound says that a bucket does not have the key.
 var ErrNotFound = errors.New("not found")
 
 // Bus moves values. All methods are safe for concurrent use.
@@ -60,13 +60,13 @@ type Bus interface {
 	// It returns an error that is trimtab.ErrInvalid without sending when v
 	// does not validate, and ErrNoConsumer for Answered values.
 	Publish(ctx context.Context, v trimtab.Value) error
-	// Subscribe starts delivery and returns when it is in force: a value
-	// published afterwards, by anyone, is delivered. stop ends it, waits for a
-	// handler that is running, and leaves what was not handled on the bus.
+	// Subscribe starts delivery and returns when it is in force: a value published afterwards, by
+	// anyone, is delivered. stop ends it, waits for a running handler, and leaves unhandled values
+	// on the bus.
 	Subscribe(ctx context.Context, s Subscription) (stop func(), err error)
 	// Bucket opens the named key-value store, making it when it is absent.
 	Bucket(ctx context.Context, name string) (Bucket, error)
-	// Stats returns what was counted since the bus was opened.
+	// Stats returns the counts since the bus was opened.
 	Stats() Stats
 	// Queues returns how much waits for each subscription of this bus now, and how many dead
 	// letters there are.
@@ -104,13 +104,13 @@ type Subscription struct {
 	Trouble func(err error)
 }
 
-// Delivery is one value as it arrived.
+// Delivery is a delivered value.
 type Delivery struct {
 	Value  trimtab.Value
 	Origin trimtab.Origin
-	// Stored is when the bus took a Durable or Latest value; zero otherwise.
+	// Stored is when the bus stored a Durable or Latest value; zero otherwise.
 	Stored time.Time
-	// Again is how often it was delivered before.
+	// Again is the number of earlier deliveries.
 	Again int
 }
 
@@ -143,7 +143,7 @@ type Stats struct {
 	Older map[trimtab.Kind]uint64
 }
 
-// Queues is what waits to be handled.
+// Queues has the values that wait for their handlers.
 type Queues struct {
 	// Waiting has one entry per subscription.
 	Waiting []Queue
@@ -151,7 +151,7 @@ type Queues struct {
 	Aside map[trimtab.Kind]uint64
 }
 
-// Queue is what waits for one subscription.
+// Queue is the state of one subscription's queue.
 type Queue struct {
 	For      string
 	Kind     trimtab.Kind
@@ -159,7 +159,7 @@ type Queue struct {
 	// Waiting counts the values that were not handled; of a group it is the
 	// group's. The one that a handler has now is among them.
 	Waiting uint64
-	// Again counts those of them that were delivered before.
+	// Again counts the waiting values that were delivered before.
 	Again uint64
 	// Oldest is when the bus stored the first waiting value of a Durable or Latest kind; zero
 	// when none waits.

@@ -21,7 +21,7 @@ type planStep struct {
 	step            int
 }
 
-// joining is one plan of which some pieces have come.
+// joining is a plan of which only some pieces have arrived.
 type joining struct {
 	name   planStep
 	pieces map[int]*trimtab.Plan

@@ -1,5 +1,4 @@
-// Package collector takes spans from receivers to the bus without losing or
-// inventing any.
+// Package collector passes spans from receivers to the bus without losing or inventing any.
 //
 // A receiver (collector/otlp, collector/jaeger, or a file decoder) fills a
 // [Packer]: it packs spans into frames, one or more per partition, where
@@ -12,14 +11,13 @@
 //
 //	received = accepted + Σ rejected(reason)
 //
-// Flow control: at most InFlightBytes of frames wait for an answer and as many
-// again wait for their turn, each for at most MaxWait; what does not fit is
-// refused with [Refusal], which says when to come again. A sender that repeats
-// a refused request may repeat frames that were handled already: the analyzer
-// recognises spans that it has seen.
+// Flow control: at most InFlightBytes of frames wait for an answer, and at most the same amount
+// waits to be sent, each for at most MaxWait. Send refuses what does not fit with a [Refusal],
+// which says when to retry. A sender that repeats a refused request may repeat frames that were
+// handled already: the analyzer recognises spans that it has seen.
 //
-// The package does not read a wire format, does not judge spans beyond "it has
-// ids", and keeps nothing between requests.
+// The package reads no wire format, checks of a span only that it has IDs, and stores nothing
+// between requests.
 //
 //	sink, err := collector.Open(collector.Config{Bus: b, Metrics: set})
 //	from := sink.Source("otlp_grpc")

@@ -18,14 +18,14 @@ type gate struct {
 	queue   []*turn
 }
 
-// turn is one waiting request; ready is closed when it may enter.
+// turn is a waiting request; ready is closed when it is admitted.
 type turn struct {
 	bytes int64
 	ready chan struct{}
 }
 
-// enter takes n bytes, at most limit, and returns what leave must give back; ok is false if there
-// was no room in time.
+// enter reserves n bytes, at most limit, and returns the number that leave must release; ok is
+// false if the wait timed out.
 func (g *gate) enter(ctx context.Context, n int64) (taken int64, ok bool) {
 	n = min(n, g.limit)
 	g.mu.Lock()
@@ -69,7 +69,7 @@ func (g *gate) give(t *turn) (int64, bool) {
 	return t.bytes, true
 }
 
-// leave returns what enter took.
+// leave releases the bytes that enter reserved.
 func (g *gate) leave(n int64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -77,7 +77,7 @@ func (g *gate) leave(n int64) {
 	g.admit()
 }
 
-// admit admits waiting requests in order, as long as they fit. The caller holds mu.
+// admit admits waiting requests in order while they fit. The caller holds mu.
 func (g *gate) admit() {
 	for len(g.queue) > 0 && g.used+g.queue[0].bytes <= g.limit {
 		t := g.queue[0]

@@ -7,8 +7,8 @@ import (
 )
 
 // ReadID copies the id of len(out) bytes that b encodes. It accepts the bytes themselves and two
-// mistakes of senders that are unambiguous: the hexadecimal digits as text, and what a protobuf
-// library made of these digits when it decoded them as base64. ok is false for anything else.
+// mistakes of senders that are unambiguous: the hexadecimal digits as text, and these digits
+// decoded as if they were base64, as a protobuf library does. ok is false for anything else.
 func ReadID(out, b []byte) (ok bool) {
 	switch n := len(out); len(b) {
 	case n:

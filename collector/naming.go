@@ -18,7 +18,7 @@ const (
 	askedAgain = 5 * time.Second
 )
 
-// namer adds to resources what a Naming knows.
+// namer adds to a resource the attributes that a Naming knows.
 type namer struct {
 	of    Naming
 	now   func() time.Time

@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/codec"
 )
 
-// maxFrameBytes is where a frame is cut, so that it fits the smallest
-// max_payload that a NATS server has by default, 1 MiB.
+// maxFrameBytes is the size at which a frame is cut, so that it fits the smallest default
+// max_payload of a NATS server, 1 MiB.
 const maxFrameBytes = 960 << 10
 
 // maxPeerBytes is how many bytes peers may take in a frame beyond maxFrameBytes. Further peers
@@ -28,16 +28,16 @@ const maxAdjusted = 1e9
 type Packer struct {
 	parts    []part
 	resource *Resource
-	// nobody is the resource before SetResource.
+	// nobody is the resource of spans before the first SetResource.
 	nobody   *Resource
 	done     []*trimtab.SpanFrame
 	spans    int
 	rejected [reasons]uint64
 	// unread is the first key that held something and that the format does not have.
 	unread string
-	// names adds what is known of senders; nil: nothing is.
+	// names adds attributes of known senders; nil: none are known.
 	names *namer
-	// bytes is what was packed, limit what may be; 0: anything.
+	// bytes is the packed size; limit is its bound; 0: no bound.
 	bytes, limit int
 	peer         Peer
 }
@@ -45,11 +45,13 @@ type Packer struct {
 // part is the open frame of one partition.
 type part struct {
 	writer codec.FrameWriter
-	// resource is that of the last span, at index in this frame; known are all resources in it.
+	// resource is the resource of the last span, at index in this frame; known has the indices of
+	// all resources in it.
 	resource *Resource
 	index    uint16
 	known    map[*Resource]entry
-	// peers are whom spans in this frame call, in peerBytes.
+	// peers are the peers that spans in this frame call, with their numbers; peerBytes is their
+	// size.
 	peers     map[call]entry
 	peerBytes int
 }
@@ -114,8 +116,8 @@ func (p *Packer) Peer() *Peer {
 // adjusted count under 1 or NaN becomes 1, over 1e9 becomes 1e9.
 func (p *Packer) Add(s *trimtab.Span) { p.AddCall(s, nil) }
 
-// AddCall is Add for a span that calls a peer with a name; empty: not known. Only CLIENT and
-// PRODUCER spans call a peer.
+// AddCall adds a span that calls a peer with a name; empty: unknown. Only CLIENT and PRODUCER spans
+// call a peer.
 func (p *Packer) AddCall(s *trimtab.Span, peer []byte) {
 	switch {
 	case s.TraceID == [16]byte{}:
@@ -149,8 +151,7 @@ func (p *Packer) AddCall(s *trimtab.Span, peer []byte) {
 	p.bytes += codec.SpanBytes
 }
 
-// enter reserves space in partition n for one span of the current resource; false means that p
-// holds as much as it may.
+// enter reserves space in partition n for one span of the current resource; false: p is full.
 func (p *Packer) enter(n int) bool {
 	at := &p.parts[n]
 	size := len(p.resource.packed)
@@ -177,8 +178,8 @@ func (p *Packer) enter(n int) bool {
 	return true
 }
 
-// peerOf returns the index of the current resource with which a peer is numbered in the frame,
-// and that number; 0: it does not fit.
+// peerOf returns the index of the resource under which a peer is numbered in the frame, and that
+// number; 0: the peer does not fit.
 func (p *Packer) peerOf(at *part, name []byte) (index uint16, number uint8) {
 	if k, ok := at.peers[call{p.resource, string(name)}]; ok {
 		return k.index, k.peers
@@ -220,7 +221,7 @@ func (p *Packer) cut(n int) {
 // Reject counts a span that could not be read.
 func (p *Packer) Reject(r Reason) { p.rejected[r]++ }
 
-// maxShownKey bounds what is shown of a key that a sender chose.
+// maxShownKey is the length to which a key from a sender is cut in messages, in bytes.
 const maxShownKey = 40
 
 // RejectUnread counts the spans, if any, under a key that the format does not have.

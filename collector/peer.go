@@ -7,21 +7,21 @@ import (
 	"unicode/utf8"
 )
 
-// maxPeerName bounds the name of a peer, in bytes, as those of components are.
+// maxPeerName is the longest name of a peer, in bytes, as for components.
 const maxPeerName = 253
 
 // Peer collects the attributes of a CLIENT or PRODUCER span that name the peer (a database, a
-// broker, another service), and those of any span about the sampler. It keeps the texts that it
-// is given, which must not change until [Peer.Name]. The zero value is empty.
+// broker, another service), and those of any span about the sampler. It keeps references to the
+// texts, which must not change before [Peer.Name] is called. The zero value is empty.
 type Peer struct {
-	// used: something was noted.
+	// an attribute was recorded
 	used      bool
 	texts     [peerTexts][]byte
 	ranks     [peerTexts]uint8
 	port      uint16
 	portRank  uint8
 	temporary bool
-	// sampled: sampler has something.
+	// sampler was set
 	sampled bool
 	sampler sampler
 	buffer  [maxPeerName]byte
@@ -31,7 +31,7 @@ type Peer struct {
 type peerText uint8
 
 const (
-	// peerService is the name of a service that somebody gave it.
+	// peerService is the name that the operator gave a service.
 	peerService peerText = iota
 	// peerEndpoint is the service of Zipkin's remote endpoint, which exporters also make of
 	// a host or database.
@@ -40,8 +40,8 @@ const (
 	peerNamespace
 	peerBroker
 	peerDestination
-	// peerHost is a host with or without port, peerURL what has one in it, and peerAddress
-	// an address in numbers.
+	// peerHost is a host with or without port, peerURL a URL with one, and peerAddress a numeric
+	// address.
 	peerHost
 	peerURL
 	peerAddress
@@ -54,8 +54,8 @@ const (
 	peerNothing
 )
 
-// peerKey returns the meaning of an attribute for a peer. Of attributes with one meaning that
-// with the lowest rank counts: that of the newest conventions.
+// peerKey returns the meaning of an attribute for a peer. If several attributes have one meaning,
+// the one with the lowest rank counts, which is that of the newest conventions.
 //
 // Source: OpenTelemetry, semantic conventions 1.6 to 1.38 (general, database, messaging, HTTP,
 // RPC); OpenTracing, semantic conventions 1.1.
@@ -145,7 +145,7 @@ func (p *Peer) Take(key, value []byte) {
 	}
 }
 
-// TakeNumber notes an attribute with an integer.
+// TakeNumber records an attribute with an integer.
 func (p *Peer) TakeNumber(key []byte, n int64) {
 	switch is, rank := peerKey(key); {
 	case is == peerPort && n > 0 && n < 1<<16:
@@ -157,14 +157,14 @@ func (p *Peer) TakeNumber(key []byte, n int64) {
 	}
 }
 
-// TakeTruth notes an attribute with a boolean: it is no port.
+// TakeTruth records an attribute with a boolean value, which cannot be a port.
 func (p *Peer) TakeTruth(key []byte, is bool) {
 	if what, _ := peerKey(key); what == peerTemporary {
 		p.temporary, p.used = is, true
 	}
 }
 
-// TakeLiteral notes an attribute with an integer or boolean as JSON writes it.
+// TakeLiteral records an attribute with an integer or boolean as JSON writes it.
 func (p *Peer) TakeLiteral(key []byte, literal string) {
 	if n, err := strconv.ParseInt(literal, 10, 64); err == nil {
 		p.TakeNumber(key, n)
@@ -173,7 +173,7 @@ func (p *Peer) TakeLiteral(key []byte, literal string) {
 	}
 }
 
-// TakeEndpoint records an endpoint in Zipkin's form; the zero Addr is none.
+// TakeEndpoint records an endpoint in Zipkin's form; the zero Addr means that it has no address.
 func (p *Peer) TakeEndpoint(service []byte, address netip.Addr, port uint16) {
 	p.set(peerEndpoint, 1, service)
 	if address.IsValid() {

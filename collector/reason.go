@@ -13,19 +13,19 @@ type Reason uint8
 
 // The reasons, with the label that counts them.
 const (
-	// BadTraceID: the trace id is absent, all zero, or not of 16 bytes.
+	// BadTraceID says that the trace ID is missing, all zero, or not of 16 bytes.
 	BadTraceID Reason = iota
-	// BadSpanID: the span id is absent, all zero, or not of 8 bytes.
+	// BadSpanID says that the span ID is missing, all zero, or not of 8 bytes.
 	BadSpanID
-	// BadParentID: the parent id is neither absent nor of 8 bytes.
+	// BadParentID says that the parent ID is neither missing nor of 8 bytes.
 	BadParentID
-	// UnknownKey: the span stands under a key that its format does not have.
+	// UnknownKey says that the span is under a key that its format does not have.
 	UnknownKey
-	// TooLarge: the request takes more room in frames than any honest one does.
+	// TooLarge says that the request needs more space in frames than any honest request.
 	TooLarge
-	// Overloaded: too many spans were waiting already; the sender was asked to retry.
+	// Overloaded says that too many spans were waiting; the sender was asked to retry.
 	Overloaded
-	// Unanswered: no analyzer confirmed the spans in time; the sender was asked to retry.
+	// Unanswered says that no analyzer confirmed the spans in time; the sender was asked to retry.
 	Unanswered
 	reasons
 )
@@ -51,7 +51,7 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// meaning says to a sender what it should change; "" where the label says it.
+// meaning tells a sender what to change; "": the label says it.
 func (r Reason) meaning() string {
 	switch r {
 	case BadTraceID:
@@ -69,7 +69,7 @@ func (r Reason) meaning() string {
 type Refusal struct {
 	Reason     Reason
 	RetryAfter time.Duration
-	// Cause is what the bus said, nil for Overloaded.
+	// Cause is the error of the bus, nil for Overloaded.
 	Cause error
 }
 
@@ -84,7 +84,7 @@ func (r *Refusal) Error() string {
 // Unwrap makes errors.Is see ErrRefused and the cause.
 func (r *Refusal) Unwrap() []error { return []error{trimtab.ErrRefused, r.Cause} }
 
-// AsRefusal returns the refusal in err, and nil when there is none.
+// AsRefusal returns the refusal in err, or nil.
 func AsRefusal(err error) *Refusal {
 	var r *Refusal
 	if errors.As(err, &r) {

@@ -60,11 +60,10 @@ const (
 	generationBytes   = 4 << 20
 )
 
-// ResourceCache remembers what the raw bytes of a resource decoded to. Senders
-// repeat a few resources without end, so that most cost one look-up. Memory is
-// bounded by two generations of 4 MiB of raw and as much packed bytes: entries
-// that are not asked for during a whole generation are dropped. The zero value
-// is ready; it is safe for concurrent use.
+// ResourceCache caches decoded resources by their raw bytes. Senders repeat a few resources all the
+// time, so most need only a look-up. Memory is bounded by two generations of 4 MiB of raw and as
+// much packed bytes: entries that are not asked for during a whole generation are dropped. The zero
+// value is ready; it is safe for concurrent use.
 type ResourceCache struct {
 	mu        sync.RWMutex
 	young     map[string]*Resource

@@ -6,14 +6,14 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// sampler is what a span's attributes say about its sampling. A tracestate overrides it.
+// sampler has what a span's attributes say about its sampling. A tracestate overrides it.
 type sampler struct {
-	// probabilistic: param is the probability with which the trace was kept.
+	// probabilistic says that param is the probability with which the trace was kept.
 	probabilistic bool
 	// param is a probability if probabilistic is true; for other kinds of sampler it is something
 	// else, such as traces a second.
 	param float64
-	// probability and count are told as such.
+	// probability and count are the reported values.
 	probability, count float64
 }
 
@@ -78,7 +78,7 @@ func (p *Peer) sample(is peerText, value []byte) {
 	}
 }
 
-// TakeDecimal notes an attribute with a number that may have a fraction.
+// TakeDecimal records an attribute with a number that may have a fraction.
 func (p *Peer) TakeDecimal(key []byte, value float64) {
 	if is, _ := peerKey(key); is.isSampler() {
 		p.sample(is, strconv.AppendFloat(nil, value, 'g', -1, 64))

@@ -19,8 +19,8 @@ type Config struct {
 	Bus bus.Bus
 	// Metrics counts. Required.
 	Metrics *metric.Set
-	// Partitions is how many analyzers may share the traces, at most 256; 0
-	// means 1. All collectors of a cluster need the same number.
+	// Partitions is the number of partitions of traces, and so the largest number of analyzers that
+	// share them, at most 256; 0 means 1. All collectors of a cluster need the same number.
 	Partitions int
 	// InFlightBytes bounds the frames that were published and not yet
 	// answered; as many again may wait. 0 means 8 MiB.
@@ -30,7 +30,7 @@ type Config struct {
 	// AnswerTimeout bounds the wait for the analyzer's answer; 0 means 8 s,
 	// which is under the 10 s that OpenTelemetry's exporters wait.
 	AnswerTimeout time.Duration
-	// Naming adds what is known of senders to their attributes; nil: nothing is.
+	// Naming adds attributes of known senders; nil: none are known.
 	Naming Naming
 }
 
@@ -141,8 +141,8 @@ func (s *Source) Recycle(p *Packer) {
 	}
 }
 
-// Send publishes what p holds and counts it. nil means that every span was
-// analysed; a [Refusal], that the sender still owns all of them.
+// Send publishes the spans in p and counts them. nil means that every span was analysed; a
+// [Refusal], that the sender still owns all of them.
 func (s *Source) Send(ctx context.Context, p *Packer) error {
 	n := uint64(p.Spans())
 	total := p.Rejected()

@@ -6,9 +6,9 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// ApplyJaegerTag sets what a tag in the OpenTracing conventions, which Jaeger
-// follows, says about its span: span.kind, error, and the sampling threshold in
-// [TraceStateTag]; and what [ApplyAttribute] does.
+// ApplyJaegerTag applies a tag in the OpenTracing conventions, which Jaeger follows, to its span:
+// span.kind, error, the sampling threshold in [TraceStateTag], and the attributes of
+// [ApplyAttribute].
 func ApplyJaegerTag(s *trimtab.Span, peer *Peer, key, value []byte) {
 	switch string(key) {
 	case "error":

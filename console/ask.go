@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// nameOf reads what [view.Path] made.
+// nameOf returns the workload or job that a URL made by [view.Path] names.
 func nameOf(r *http.Request) string { return view.Named(r.PathValue("name"), r.URL.Query()) }
 
 // number reads a parameter that counts; ok is false, and the answer written,

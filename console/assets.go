@@ -13,9 +13,8 @@ import (
 //go:embed web
 var assets embed.FS
 
-// assetStore serves the embedded scripts, styles and charts. Their addresses
-// hold a digest of all of them, so that browsers may keep them for ever and
-// never mix those of two versions.
+// assetStore serves the embedded scripts, styles and charts. Their URLs contain a digest of all of
+// them, so that browsers may cache them for ever and never mix two versions.
 type assetStore struct{ version string }
 
 func newAssets() *assetStore {

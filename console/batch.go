@@ -15,7 +15,7 @@ import (
 // maxBatchBody limits a submitted job to the size of a message on the bus.
 const maxBatchBody = 4 << 20
 
-// batch serves what is known of speculative jobs, and takes requests on them.
+// batch serves the state of speculative jobs, and receives requests on them.
 type batch struct {
 	view    *view.Model
 	request func(context.Context, *speculation.JobRequest) error // see Options.Request
@@ -103,7 +103,7 @@ func (h batch) change(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusServiceUnavailable, fmt.Errorf("%s job %s: %w", q.Verb, q.Job.Name, err))
 		return
 	}
-	taken := *q // which nobody may change any more
+	taken := *q // a copy that is not changed any more
 	taken.Job.Tasks = nil
 	writeJSON(w, http.StatusAccepted, &taken)
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// maxBody bounds what a request may carry: commands are small.
+// maxBody is the longest body of a command, in bytes.
 const maxBody = 64 << 10
 
 // commandWithin is how long the bus may take to confirm a command: a second to store it, another
 // to find out whether it did.
 const commandWithin = 3 * time.Second
 
-// readJSON reads the body of a request, of at most so many bytes, into v. With an error it
-// returns the status to answer.
+// readJSON reads the body of a request, of at most most bytes, into v. With an error it returns the
+// status to answer.
 func readJSON(w http.ResponseWriter, r *http.Request, most int64, v any) (int, error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return http.StatusUnsupportedMediaType, errors.New("Content-Type must be application/json")

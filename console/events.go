@@ -13,7 +13,7 @@ const (
 	maxStreams = 64
 	// streamPause is the least time between two events of one stream.
 	streamPause = 250 * time.Millisecond
-	// heartbeat is how often a stream without news says that it is there.
+	// heartbeat is how often a stream without news sends a sign of life.
 	heartbeat = 15 * time.Second
 	// streamPatience is how long a client may take to read an event.
 	streamPatience = 5 * time.Second
@@ -61,7 +61,7 @@ func (s *stream) write(text string) error {
 	return s.control.Flush()
 }
 
-// stream sends what changed after the version told.
+// stream sends what changed since the version that the client has.
 func (h *handler) stream(r *http.Request, s *stream, told uint64) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()

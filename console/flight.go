@@ -33,7 +33,7 @@ type outgoing struct {
 	begun  bool
 }
 
-// WriteHeader notes the status.
+// WriteHeader records the status.
 func (a *outgoing) WriteHeader(code int) { a.code = code }
 
 func (a *outgoing) begin() {

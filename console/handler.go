@@ -27,8 +27,7 @@ import (
 type Options struct {
 	// Metrics serves /metrics.
 	Metrics http.Handler
-	// Ready returns what is not ready, by part, with the reason; empty means
-	// ready.
+	// Ready returns the parts that are not ready, with the reasons; empty: all are ready.
 	Ready func() map[string]string
 	// Reload reads the configuration again; an error leaves the old one.
 	Reload func(context.Context) error
@@ -43,12 +42,11 @@ type Options struct {
 	// Mount are further handlers by path. They check their callers themselves; any Host header
 	// reaches them.
 	Mount map[string]http.Handler
-	// Stages returns every part of the process; nil: only what Ready tells is
-	// known.
+	// Stages returns the state of every part of the process; nil: only what Ready returns is known.
 	Stages func() []view.StageState
-	// Bus is asked for queue lengths and dead letters; nil: not known.
+	// Bus is asked for queue lengths and dead letters; nil: these are unknown.
 	Bus bus.Bus
-	// Leader returns who leads a pool and in which term; nil: not known.
+	// Leader returns the leader of a pool and its term; nil: unknown.
 	Leader func(ctx context.Context, pool string) (holder string, epoch uint64, err error)
 	// Jobs returns the best-effort jobs of this process's host, or nil while it has no such part;
 	// nil: it never has.
@@ -70,7 +68,7 @@ func Handler(v *view.Model, o Options) http.Handler {
 	h.routePages(plain)
 	h.routeAPI(plain)
 	mux := http.NewServeMux()
-	// What is written while it lasts is not compressed; metrics do so themselves.
+	// A stream of events is not compressed; metrics compress themselves.
 	mux.HandleFunc("GET /api/v1/events", h.events)
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", o.Metrics)
@@ -82,8 +80,7 @@ func Handler(v *view.Model, o Options) http.Handler {
 	return h.guarded(mux)
 }
 
-// Plain serves health, reload, metrics and what is mounted, for a process that
-// shows nothing.
+// Plain serves health, reload, metrics and mounted handlers, for a process without a view.
 func Plain(o Options) http.Handler {
 	h := &handler{options: o}
 	mux := http.NewServeMux()
@@ -139,7 +136,7 @@ func (h *handler) routeAPI(mux *http.ServeMux) {
 func compressed(next http.Handler) http.Handler {
 	wrap, err := gzhttp.NewWrapper(gzhttp.CompressionLevel(gzip.BestSpeed))
 	if err != nil {
-		// Only settings that make no sense are an error, and there are none.
+		// Only invalid settings give an error, and these are valid.
 		return next
 	}
 	return wrap(next)
@@ -220,8 +217,8 @@ func foreignOrigin(r *http.Request) bool {
 	return err != nil || u.Host != r.Host
 }
 
-// ready answers 503 with one line for each part that fails: its name, what it does not do, since
-// when, and what to do.
+// ready answers 503 if a part fails, with a line for each: its name, the failure, since when, and
+// what to do.
 func (h *handler) ready(w http.ResponseWriter, _ *http.Request) {
 	bad := map[string]string{}
 	if h.options.Ready != nil {

@@ -30,7 +30,7 @@ type Jobs interface {
 // ErrNoJob says that no host knows the job.
 var ErrNoJob = errors.New("no such job")
 
-// maxJobBody bounds what a job may say at once.
+// maxJobBody is the longest body of a request from a job, in bytes.
 const maxJobBody = 8 << 10
 
 func (h *handler) routeJobs(mux *http.ServeMux) {
@@ -128,7 +128,7 @@ func removeJob(j Jobs, w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// jobBody reads a small JSON body, or answers what is wrong with it.
+// jobBody reads a small JSON body. If that fails, it answers the request with the error.
 func jobBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		problem(w, http.StatusUnsupportedMediaType, errors.New("read job: Content-Type must be application/json"))

@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// rowsPerPage, decisionsPerPage and shownInputs bound what one page draws.
+// rowsPerPage, decisionsPerPage and shownInputs are the largest numbers of each on one page.
 const rowsPerPage, decisionsPerPage, shownInputs = 100, 20, 200
 
 // site draws the pages from the read model.
@@ -40,24 +40,24 @@ func mountPages(mux *http.ServeMux, h *handler) {
 	mux.HandleFunc("GET /batch", s.drawBatch)
 	mux.HandleFunc("GET /glossary", s.drawGlossary)
 	mux.HandleFunc("GET /favicon.ico", func(w http.ResponseWriter, r *http.Request) {
-		// Browsers ask for it beside answers that are not pages.
+		// Browsers request it when an answer is not a page.
 		http.Redirect(w, r, s.assets.address("icon.svg"), http.StatusSeeOther)
 	})
 	mux.Handle("GET /web/{version}/{file...}", s.assets)
 }
 
-// frame is what every page has around its content.
+// frame has the common parts of all pages.
 type frame struct {
 	// Page names the page; Subject the workload that it is about, if any.
 	Title, Page, Subject string
-	// JSON is the address of what the page shows, for programs; Script the
-	// module that keeps the page live; API that of the workload.
+	// JSON is the URL of the page's data, for programs; Script is the module that keeps the page up
+	// to date; API is the URL of the workload.
 	JSON, Script, API string
 	Now               time.Time
 	// Charts says that the page has charts; Fair, HasJobs and HasBatch that there are pages on
 	// fairness, best-effort jobs and speculative jobs.
 	Charts, Fair, HasJobs, HasBatch bool
-	// Between is the least time between two drawings, in ms; 0: that of most pages.
+	// Between is the least time between two updates, in ms; 0: the default of pages.
 	Between int
 	// Reports says that there is a pool to report on.
 	Reports bool
@@ -68,7 +68,7 @@ type frame struct {
 	NotReady map[string]string
 	// Unmet lists the settings that are not in force on a host.
 	Unmet []view.UnmetOn
-	// query is that of the address, with what tables are sorted by.
+	// query is the query of the URL, which says by what tables are sorted.
 	query url.Values
 }
 
@@ -108,13 +108,13 @@ func (s *site) render(w http.ResponseWriter, code int, name string, data any) {
 	_, _ = b.WriteTo(w)
 }
 
-// link is one of a set of addresses, On when the page is at it.
+// link is one of a set of links; On says that the page is at it.
 type link struct {
 	Text, Href string
 	On         bool
 }
 
-// overview is what overview.html shows.
+// overview is the data of overview.html.
 type overview struct {
 	Frame frame
 	view.Status

@@ -11,18 +11,18 @@ import (
 // shownTasks bounds the tasks that the page of a job draws.
 const shownTasks = 200
 
-// batchPage is what batch.html shows: all jobs and hosts, or one job.
+// batchPage is the data of batch.html: all jobs and hosts, or one job.
 type batchPage struct {
 	Frame frame
 	view.Batch
-	// Job is the one that was asked for, Name its name; nil: none is known.
+	// Job is the requested job, and Name its name; nil: it is not known.
 	Job  *view.JobState
 	Name string
 	// More counts tasks that are not drawn.
 	More int
 }
 
-// Machines is how many hosts accept tasks now.
+// Machines returns how many hosts accept tasks now.
 func (p *batchPage) Machines() (n int) {
 	for i := range p.Hosts {
 		if !p.Hosts[i].Silent && p.Hosts[i].Blocked == "" {

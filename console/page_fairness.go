@@ -8,8 +8,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// fairness is what fairness.html shows; its Plan is empty while nothing was
-// audited.
+// fairness is the data of fairness.html; its Plan is empty until a plan was audited.
 type fairness struct {
 	Frame frame
 	trimtab.Audit
@@ -25,7 +24,7 @@ func (s *site) drawFairness(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "fairness.html", &f)
 }
 
-// usedBar is what is used of a resource, with a mark at what is demanded.
+// usedBar shows the used part of a resource, with a mark at the demand.
 func usedBar(r trimtab.AuditedResource) bar {
 	length := max(r.Capacity, r.Demanded)
 	b := bar{Fill: along(r.Used, length), Class: "fill", Ticks: []barTick{{along(r.Demanded, length), "need", "demanded " + view.Number(r.Demanded)}}}

@@ -20,7 +20,7 @@ type chapter struct {
 	Entries []entry
 }
 
-// glossaryPage is what glossary.html shows.
+// glossaryPage is the data of glossary.html.
 type glossaryPage struct {
 	Frame    frame
 	Chapters []chapter

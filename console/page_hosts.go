@@ -15,7 +15,7 @@ import (
 // knobsPerPage bounds the knobs that one page draws.
 const knobsPerPage = 200
 
-// hosts is what hosts.html shows.
+// hosts is the data of hosts.html.
 type hosts struct {
 	Frame frame
 	view.Hosts
@@ -50,7 +50,7 @@ func (s *site) drawHosts(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "hosts.html", &h)
 }
 
-// hostPage is what host.html shows.
+// hostPage is the data of host.html.
 type hostPage struct {
 	Frame frame
 	view.HostDetail
@@ -83,7 +83,7 @@ func (s *site) drawHost(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "host.html", &h)
 }
 
-// addressOf is where the page of a host is.
+// addressOf returns the URL of a host's page.
 func addressOf(h view.Host) string {
 	at := address("/hosts/", h.Name)
 	if h.Pool == "" {
@@ -96,7 +96,8 @@ func addressOf(h view.Host) string {
 	return at + sep + url.Values{"pool": {h.Pool}}.Encode()
 }
 
-// roomBar is what is given out of a host, red where it is more than the host has.
+// roomBar shows the allocated part of a host's capacity, red if more is allocated than the host
+// has.
 func roomBar(r view.Room) bar {
 	if r.Capacity == nil {
 		return bar{}
@@ -108,7 +109,7 @@ func roomBar(r view.Room) bar {
 	return b
 }
 
-// capacityOf is what a host has of a resource.
+// capacityOf formats a host's capacity of a resource.
 func capacityOf(r view.Room) string {
 	if r.Capacity == nil {
 		return "capacity not measured"
@@ -116,7 +117,7 @@ func capacityOf(r view.Room) string {
 	return "of " + sized(*r.Capacity, r.Resource)
 }
 
-// freeOf is what a host has left of it.
+// freeOf formats the unallocated part of it.
 func freeOf(r view.Room) string {
 	if r.Free == nil {
 		return view.Missing

@@ -13,13 +13,14 @@ import (
 // shownDecisions bounds the decisions that the page of jobs draws.
 const shownDecisions = 20
 
-// jobsPage is what jobs.html shows.
+// jobsPage is the data of jobs.html.
 type jobsPage struct {
 	Frame frame
-	// Fleet has all hosts that were heard of; Colocation is that of one, nil: of none.
+	// Fleet has all hosts that reported; Colocation is the state of the selected one; nil: none is
+	// selected.
 	Fleet view.FleetJobs
 	*view.Colocation
-	// Silent says that nothing was heard of the host for long.
+	// Silent says that the host has not reported for long.
 	Silent string
 	Rooms  []jobRoom
 }
@@ -29,7 +30,7 @@ func (p *jobsPage) Several() bool {
 	return len(p.Fleet.Hosts) > 1 || len(p.Fleet.Hosts) == 1 && p.Colocation == nil
 }
 
-// jobRoom is what jobs use of one resource, and what they may use.
+// jobRoom is the amount of a resource that jobs use, and their limit.
 type jobRoom struct {
 	Resource       string
 	Used, Capacity float64
@@ -76,7 +77,7 @@ func (s *site) drawJobs(w http.ResponseWriter, r *http.Request) {
 // jobsAt is the page of the jobs of one host.
 func jobsAt(host string) string { return "/jobs?host=" + url.QueryEscape(host) }
 
-// jobAmounts prints what a job has: "0.5 cores, 2GiB memory".
+// jobAmounts formats the amounts of a job: "0.5 cores, 2GiB memory".
 func jobAmounts(of map[string]float64) string {
 	var out []string
 	for _, resource := range []string{trimtab.CPU, trimtab.Cores, trimtab.Memory, "llc", "membw", "network", trimtab.Frequency} {

@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// flow is what pipeline.html shows.
+// flow is the data of pipeline.html.
 type flow struct {
 	Frame frame
 	view.Pipeline
@@ -45,7 +45,7 @@ func (s *site) drawPipeline(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "pipeline.html", &f)
 }
 
-// lag is the age of the oldest value that waits for a stage; 0: none does.
+// lag returns the age of the oldest value that waits for a stage; 0: none waits.
 func lag(s view.StageState) (oldest trimtab.Seconds) {
 	for _, q := range s.Queues {
 		if q.Lag != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// planPage is what plan.html shows; Planned is nil before the first plan.
+// planPage is the data of plan.html; Planned is nil before the first plan.
 type planPage struct {
 	Frame frame
 	*view.Planned
@@ -28,7 +28,7 @@ func (s *site) drawPlan(w http.ResponseWriter, r *http.Request) {
 	s.render(w, http.StatusOK, "plan.html", &p)
 }
 
-// Lasts is when the plan's lease ends unless a newer plan comes.
+// Lasts returns when the plan's lease expires unless a newer plan comes.
 func (p *planPage) Lasts() time.Time { return p.Time.Add(p.Lease.Duration()) }
 
 // Over reports whether the lease has ended.

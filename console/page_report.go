@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// reportPage is what report.html shows.
+// reportPage is the data of report.html.
 type reportPage struct {
 	Frame frame
 	view.Document
@@ -23,7 +23,7 @@ type reportPage struct {
 	Parts  []part
 }
 
-// part is a section as the page has it: of many rows the first ones.
+// part is a section of the report; it shows only the first of many rows.
 type part struct {
 	view.Section
 	Heads []column
@@ -35,7 +35,7 @@ type part struct {
 // reportSince is the period of a report without another.
 const reportSince = "7d"
 
-// rowsFirst is how many rows of a table are on the page at first: a browser takes long to
+// rowsFirst is the number of rows of a table that a page shows at first: a browser takes long to
 // lay out thousands.
 const rowsFirst = 50
 
@@ -63,7 +63,7 @@ func (s *site) drawReport(w http.ResponseWriter, r *http.Request) {
 	all := s.view.Report(since, now)
 	slices.SortStableFunc(all.Workloads, func(a, b view.WorthOf) int { return cmp.Compare(b.Minutes-b.SLOMinutes, a.Minutes-a.SLOMinutes) })
 	p := reportPage{Frame: s.frame(r, "report", "Report", "/api/v1/report?"+url.Values{"since": {chosen}}.Encode()), Document: all.Document(), Since: chosen}
-	p.Frame.Between = 60_000 // it reads all that is kept
+	p.Frame.Between = 60_000 // the report reads the whole history
 	p.Query = strings.TrimSpace(fmt.Sprintf("%.200s", r.URL.Query().Get("q")))
 	for _, since := range []string{"1h", "24h", "7d"} {
 		p.Ranges = append(p.Ranges, link{since, "?" + with(r.URL.Query(), "since", since).Encode(), since == chosen})

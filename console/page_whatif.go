@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab/whatif"
 )
 
-// whatIfPage is what whatif.html shows.
+// whatIfPage is the data of whatif.html.
 type whatIfPage struct {
 	Frame frame
 	// Answer is the answer to the change; where Problem says why there is none, the answer
@@ -21,8 +21,7 @@ type whatIfPage struct {
 	Answer  *whatif.Answer
 	Problem string
 	Query   string
-	// Capacity and Knobs are what can be dragged; Hidden counts the workloads beyond
-	// those.
+	// Capacity and Knobs are the sliders; Hidden counts the workloads without one.
 	Capacity *slider
 	Knobs    []whatIfKnobs
 	Hidden   int
@@ -39,7 +38,7 @@ type whatIfKnobs struct {
 	Weight, SLO slider
 }
 
-// slider is one number that can be dragged.
+// slider is one number that the user can change.
 type slider struct {
 	Name, Label                   string
 	Value, Was, Least, Most, Step string
@@ -120,7 +119,7 @@ func dragged(name, label string, was, least, most, step float64, query url.Value
 	return s
 }
 
-// Shown is the value for people, and what is now where that is another.
+// Shown formats the value for people, with the present value if it differs.
 func (s slider) Shown() string {
 	text := func(v string) string {
 		if x, err := strconv.ParseFloat(v, 64); err == nil && s.Share {
@@ -134,8 +133,8 @@ func (s slider) Shown() string {
 	return text(s.Value) + " (now " + text(s.Was) + ")"
 }
 
-// AllocationBar draws the allocation that the workload would have, with a mark at what it is meant to
-// have as things are.
+// AllocationBar shows the allocation that the workload would have, with a mark at its present
+// target.
 func (p *whatIfPage) AllocationBar(w whatif.Workload) bar {
 	return bar{Fill: along(w.After.Allocation, p.longest), Class: "fill",
 		Ticks: []barTick{{along(w.Before.Allocation, p.longest), "tick", "without the change " + view.Number(w.Before.Allocation)}}}

@@ -77,7 +77,7 @@ func between(lower, upper float64, share bool) string {
 	return view.Performance(&lower, share) + " to " + view.Performance(&upper, share)
 }
 
-// sized prints so much of a resource with its unit.
+// sized formats an amount of a resource with its unit.
 func sized(v float64, resource string) string {
 	return view.Sized(v, resource)
 }
@@ -164,8 +164,8 @@ func longest(rows []view.Row) (out float64) {
 	return out
 }
 
-// AllocationBar draws the workload's allocation, with marks at what it needs and at
-// the solver's target; all bars of a page have the same scale.
+// AllocationBar shows the workload's allocation, with marks at its demand and at the solver's
+// target; all bars of a page have the same scale.
 func (o *overview) AllocationBar(r view.Row) (b bar) {
 	if a := r.Allocation; a != nil {
 		b.Fill, b.Class = along(a.Value, o.longest), "fill"

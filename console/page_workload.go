@@ -10,10 +10,10 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// figure is one chart, which charts.js draws.
+// figure is one chart, drawn by charts.js.
 type figure struct{ ID, Title, About string }
 
-// detail is what workload.html shows.
+// detail is the data of workload.html.
 type detail struct {
 	Frame frame
 	view.Explanation
@@ -79,7 +79,7 @@ func figures(e *view.Explanation) []figure {
 	}
 	load, latency := figure{"load", "Load", "measured, and the forecast's upper bound"}, figure{"latency", "Latency", "p50, p95 and p99 of the requests seen"}
 	if e.Draft != nil {
-		return []figure{latency, load} // nothing is learnt or given of what is not configured
+		return []figure{latency, load} // a workload that is not configured has no curve and no allocation
 	}
 	return []figure{
 		{"curve", "Learnt curve", learnt},
@@ -148,7 +148,7 @@ func (d *detail) ShownKnobs() []view.Knob {
 	return knobs[:min(len(knobs), knobsPerPage)]
 }
 
-// HiddenKnobs counts what ShownKnobs leaves out.
+// HiddenKnobs returns how many knobs ShownKnobs leaves out.
 func (d *detail) HiddenKnobs() int { return len(d.Knobs) - len(d.ShownKnobs()) + d.Omitted }
 
 // missing answers 404 for a workload that is neither configured nor seen.

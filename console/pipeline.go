@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// askEvery is how old an answer of the bus may be: it is asked once a second, however many
-	// clients look.
+	// askEvery is the largest age of an answer of the bus: it is asked at most once a second, for
+	// all clients.
 	askEvery = time.Second
 	// askPatience bounds the wait for the bus.
 	askPatience = 2 * time.Second
 )
 
-// asked is what the bus answered last.
+// asked is the last answer of the bus.
 type asked struct {
 	mu      sync.Mutex
 	at      time.Time
@@ -36,7 +36,7 @@ func (h *handler) busNow(ctx context.Context) *asked {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if now := time.Now(); now.Sub(a.at) >= askEvery || a.at.IsZero() {
-		// Who asked may go away; the others still want the answer.
+		// The request goes on if its client goes away, since other clients wait for the answer.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askPatience)
 		defer cancel()
 		a.problem = ""
@@ -89,7 +89,7 @@ func (h *handler) pipelineState(ctx context.Context) view.Pipeline {
 	return p
 }
 
-// counts are those that are not zero.
+// counts returns the counts that are not zero.
 func counts(of map[trimtab.Kind]uint64) map[string]uint64 {
 	out := map[string]uint64{}
 	for k, n := range of {

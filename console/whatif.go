@@ -17,8 +17,8 @@ import (
 // WhatIf answers a what-if question from the console's read model.
 type WhatIf func(change whatif.Change, now time.Time) (*whatif.Answer, error)
 
-// maxAsking is how many what-if questions are solved at once, askingWithin how long another
-// waits: each uses a CPU for as long as a round does.
+// maxAsking is how many what-if questions are solved at the same time; askingWithin is how long
+// another one waits. Each uses a CPU for as long as a round does.
 const maxAsking, askingWithin = 2, 3 * time.Second
 
 // asking are the questions that are being solved.
@@ -71,7 +71,7 @@ func statusOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// maxChanges bounds what one question changes.
+// maxChanges is the largest number of changes in one question.
 const maxChanges = 1000
 
 // changeOf reads the parameters of a question: KIND:NAME=VALUE.
@@ -83,7 +83,7 @@ func changeOf(query url.Values) (c whatif.Change, err error) {
 		kind, name, ok := strings.Cut(key, ":")
 		value := values[len(values)-1]
 		if !ok || value == "" {
-			continue // a parameter of the page, or a field that was left empty
+			continue // another parameter of the page, or an empty field
 		}
 		switch kind {
 		case "slo":

@@ -14,45 +14,48 @@ import (
 	"github.com/trimtab/trimtab/internal/hint"
 )
 
-// Config is what a gate needs to know.
+// Config configures a gate.
 type Config struct {
-	// Listen is the address of the clients' side, host:port.
+	// Listen is the address on which clients are served, host:port.
 	Listen string
-	// To is the service: http:// or https://, host and port.
+	// To is the URL of the service: http:// or https://, host and port.
 	To string
 	// Workload names the service in metrics and spans.
 	Workload string
-	// Within is the SLO: from the arrival of a request until its response is complete.
+	// Within is the SLO: the time from the arrival of a request until its response is complete.
 	Within time.Duration
-	// Class is a header and its values, the most important first: "x-priority=critical,normal,low".
+	// Class names the header that gives a request's class, and its values, the most important
+	// first: "x-priority=critical,normal,low".
 	Class string
-	// Admin is the address of metrics and control: host:port on the loopback interface, or unix:/path.
+	// Admin is the address of metrics and the control API: host:port on the loopback interface, or
+	// unix:/path.
 	Admin string
-	// OTLP is the endpoint that spans are sent to; empty: none are.
+	// OTLP is the endpoint that spans are sent to; empty: no spans are sent.
 	OTLP string
 	// Upstream is how long the service may take until its response begins.
 	Upstream time.Duration
-	// Drain is how long a stop waits for what is in flight.
+	// Drain is how long a stop waits for the requests in progress.
 	Drain time.Duration
-	// HTTP2 sends every request over HTTP/2 with prior knowledge; else only gRPC is.
+	// HTTP2 sends every request over HTTP/2 with prior knowledge; without it only gRPC goes over
+	// HTTP/2.
 	HTTP2 bool
-	// Connections bounds the clients' connections.
+	// Connections is the largest number of client connections.
 	Connections int
-	// Version is told in spans.
+	// Version is the program version that spans report.
 	Version string
 	Logger  *slog.Logger
-	// upload is how long a client may send nothing of a body; 0: uploadTimeout.
+	// upload is how long a client may pause while it sends a body; 0: uploadTimeout.
 	upload time.Duration
 }
 
-// parsed is a valid Config.
+// parsed is a validated Config.
 type parsed struct {
 	Config
 	to      *url.URL
 	classes classes
 }
 
-// parse checks c; its errors say what to do.
+// parse validates c. Its errors say what to change.
 func (c Config) parse() (*parsed, error) {
 	p := &parsed{Config: c}
 	p.upload = cmp.Or(c.upload, uploadTimeout)
@@ -104,7 +107,8 @@ func checkAdmin(address string) error {
 	return nil
 }
 
-// classes turn a header into a rank. What a client may write there is never stored.
+// classes maps the value of a header to the rank of a class. It never stores a value that a client
+// sent.
 type classes struct {
 	header string
 	names  []string
@@ -112,7 +116,7 @@ type classes struct {
 	other  int
 }
 
-// maxClasses bounds the series of metrics.
+// maxClasses bounds the number of metric series.
 const maxClasses = 16
 
 func parseClasses(text string) (c classes, err error) {
@@ -142,7 +146,7 @@ func parseClasses(text string) (c classes, err error) {
 	return c, nil
 }
 
-// of returns the class of a request, by its rank.
+// of returns the rank of a request's class.
 func (c *classes) of(h http.Header) int {
 	if c.header == "" {
 		return 0
@@ -155,12 +159,13 @@ func (c *classes) of(h http.Header) int {
 	return c.other
 }
 
-// isRetry reports whether the client, or a proxy before us, says that it tried before.
+// isRetry reports whether the client, or a proxy before the gate, says in a header that this
+// request is a retry.
 func isRetry(h http.Header) bool {
 	return above(h["X-Envoy-Attempt-Count"], 1) || above(h["Grpc-Previous-Rpc-Attempts"], 0)
 }
 
-// above reports whether a header has a number greater than n, of at most nine digits.
+// above reports whether a header contains a number greater than n. It reads at most nine digits.
 func above(values []string, n int) bool {
 	if len(values) == 0 || len(values[0]) == 0 || len(values[0]) > 9 {
 		return false

@@ -13,11 +13,11 @@ import (
 	"github.com/trimtab/trimtab/planner/admission"
 )
 
-// Document is what GET /v1/limit answers.
+// Document is the answer to GET /v1/limit.
 type Document struct {
 	// Concurrency is the number of requests that may be in service.
 	Concurrency int `json:"concurrency"`
-	// Rate is the number of requests that are admitted per second, null if there is no bound.
+	// Rate is the largest number of requests admitted per second; null: no bound.
 	Rate     *float64  `json:"rate"`
 	InFlight int       `json:"in_flight"`
 	Queued   int       `json:"queued"`
@@ -28,17 +28,17 @@ type Document struct {
 	Classes  []Class   `json:"classes"`
 }
 
-// Envelope bounds the limit until its lease ends.
+// Envelope is the range to which another program confines the limit until the lease expires.
 type Envelope struct {
-	// Min and Max bound the concurrency; null bounds nothing.
+	// Min and Max are the ends of the range in requests; null: no bound on that side.
 	Min  *int     `json:"min"`
 	Max  *int     `json:"max"`
 	Rate *float64 `json:"rate"`
-	// LeaseLeft is how long it holds, in milliseconds.
+	// LeaseLeft is the time until the envelope expires, in milliseconds.
 	LeaseLeft int64 `json:"lease_left_ms"`
 }
 
-// Class is what came of the requests of one class.
+// Class counts the requests of one class by outcome.
 type Class struct {
 	Name     string `json:"name"`
 	Shed     uint64 `json:"shed_total"`
@@ -54,15 +54,15 @@ type change struct {
 	Lease int64    `json:"lease_ms"`
 }
 
-// The bounds on an envelope.
+// The allowed values in an envelope.
 const (
 	maxConcurrency = 1 << 20
 	maxLease       = time.Hour
-	// A rate near 0 would be a stop.
+	// A rate near 0 would stop the service.
 	minRate, maxRate = 0.001, 1e9
 )
 
-// envelope checks a change.
+// envelope validates a change and converts it into an envelope.
 func (c *change) envelope(now time.Duration) (e admission.Envelope, err error) {
 	for _, n := range []*int{c.Min, c.Max} {
 		if n != nil && (*n < 1 || *n > maxConcurrency) {
@@ -92,7 +92,7 @@ func (c *change) envelope(now time.Duration) (e admission.Envelope, err error) {
 	return e, nil
 }
 
-// document is the state for the control API.
+// document returns the gate's state as the control API sends it.
 func (g *Gate) document() *Document {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -109,7 +109,7 @@ func (g *Gate) document() *Document {
 	return d
 }
 
-// some returns a pointer to v, nil for 0.
+// some returns a pointer to v, or nil if v is 0.
 func some[N int | float64](v N) *N {
 	if v == 0 {
 		return nil
@@ -117,8 +117,8 @@ func some[N int | float64](v N) *N {
 	return &v
 }
 
-// control serves metrics and the control API. A page of another site cannot use it: the browser
-// tells the name under which it was asked for.
+// control returns the handler of metrics and the control API. A web page of another site cannot use
+// it: over TCP the handler accepts only requests whose Host header names the loopback interface.
 func (g *Gate) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(g.metrics, promhttp.HandlerOpts{}))

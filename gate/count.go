@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// counters are the metrics of a gate, by class where there is a choice.
+// counters are the metrics of a gate. Those that may differ by class have a label for it.
 type counters struct {
 	requests                             [][outcomes]prometheus.Counter
 	wait, took                           []prometheus.Observer

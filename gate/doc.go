@@ -1,15 +1,16 @@
 // Package gate is a reverse proxy that admits what its service can answer within the SLO and
-// refuses the rest at once (`trimtab gate`). The rules are those of planner/admission; this
-// package has the sockets, the clock and the words to clients.
+// refuses the rest at once (`trimtab gate`). The rules are those of planner/admission; this package
+// has the sockets, the clock and the responses to clients.
 //
-// It counts for each class what came of its requests: answered in time, late, failed (a server
+// For each class it counts the outcomes of its requests: answered in time, late, failed (a server
 // error, or no service), abandoned by the client, refused. A request is answered when its response
-// is complete; a stream (an upgraded connection, server-sent events, or a request or response whose
-// body still comes after ten times the SLO) when it begins, and from then on it no longer counts
-// against the limit.
+// is complete; a stream is answered when its response begins, and from then on it no longer counts
+// against the limit. Streams are upgraded connections, server-sent events, and requests or
+// responses whose body still comes after ten times the SLO.
 //
-// What is refused gets 503 with Retry-After, or RESOURCE_EXHAUSTED over gRPC, before anything was
-// sent to the service, so a client may safely try again. A response that has begun is never cut.
+// The gate answers a refused request with 503 and Retry-After, or RESOURCE_EXHAUSTED over gRPC,
+// before it sends anything to the service, so a client may safely retry. It never cuts a response
+// that has begun.
 //
 // It does not balance over several services, end TLS, cache, retry or change what it passes on.
 //

@@ -16,7 +16,7 @@ import (
 	"github.com/trimtab/trimtab/planner/admission"
 )
 
-// Gate is an open gate.
+// Gate is a reverse proxy with an admission limit. Open makes one.
 type Gate struct {
 	config   *parsed
 	opened   time.Time
@@ -27,17 +27,18 @@ type Gate struct {
 	counted  *counters
 	tracer   *tracer
 	draining atomic.Bool
-	// visits counts requests, and connections counts those of clients, that are open.
+	// visits is the number of requests in progress; connections is the number of open client
+	// connections.
 	visits, connections atomic.Int64
 
-	mu         sync.Mutex // guards the rest
+	mu         sync.Mutex // guards the fields below
 	controller *admission.Controller
 	classed    []classCounts
-	// running are the admitted requests that hold a place in the limit, the oldest first.
+	// running lists the admitted requests that count against the limit, the oldest first.
 	running visitList
 }
 
-// classCounts is what came of the requests of a class.
+// classCounts counts the requests of one class by outcome.
 type classCounts struct{ shed, answered, inTime uint64 }
 
 // Open checks the configuration and listens.
@@ -66,28 +67,28 @@ func Open(ctx context.Context, c Config) (*Gate, error) {
 	return g, nil
 }
 
-// Address returns where clients are served.
+// Address returns the address on which clients are served.
 func (g *Gate) Address() string { return g.clients.Addr().String() }
 
-// AdminAddress returns the address of metrics and control.
+// AdminAddress returns the address of metrics and the control API.
 func (g *Gate) AdminAddress() string { return g.admin.Addr().String() }
 
-// now is the time since the gate opened, on the monotonic clock: leases and limits do not follow
-// a wall clock that jumps.
+// now returns the time since the gate opened, on the monotonic clock: leases and limits must not
+// depend on a wall clock that may jump.
 func (g *Gate) now() time.Duration { return time.Since(g.opened) }
 
 // interval is the time between two ticks of the rule.
 const interval = 100 * time.Millisecond
 
-// The bounds on what a client may cost before it is a request.
+// Bounds on what a client may use before its request is complete.
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 60 * time.Second
 	maxHeader     = 64 << 10
 )
 
-// Run serves until ctx ends, and returns when what was in flight then has been answered or
-// the time to drain is over.
+// Run serves until ctx ends. It returns when all requests in progress have been answered, or when
+// the drain timeout has passed.
 func (g *Gate) Run(ctx context.Context) error {
 	base, cut := context.WithCancel(context.Background())
 	defer cut()
@@ -110,7 +111,7 @@ func (g *Gate) Run(ctx context.Context) error {
 	return err
 }
 
-// tick moves the rule on until ctx or a server ends.
+// tick advances the admission rule every interval until ctx or a server ends.
 func (g *Gate) tick(ctx context.Context, ended <-chan error) error {
 	t := time.NewTicker(interval)
 	defer t.Stop()
@@ -126,7 +127,7 @@ func (g *Gate) tick(ctx context.Context, ended <-chan error) error {
 	}
 }
 
-// learn is one tick.
+// learn advances the admission rule by one interval.
 func (g *Gate) learn() {
 	g.mu.Lock()
 	now := g.now()
@@ -140,11 +141,12 @@ func (g *Gate) learn() {
 	}
 }
 
-// settle is how long handshakes may take that began before new connections were steered away.
+// settle is how long TCP handshakes may still take that began before new connections were steered
+// to the next process.
 const settle = 300 * time.Millisecond
 
-// drain ends the server: new connections go to the next process, those of clients end with
-// their next response, and what still runs when the time is over is cut.
+// drain stops the server in three steps: it sends new connections to the next process, closes each
+// client connection with its next response, and cuts what still runs at the drain timeout.
 func (g *Gate) drain(server *http.Server, cut func()) {
 	end := time.Now().Add(g.config.Drain)
 	if err := errors.Join(steer(g.clients), steer(g.admin)); err != nil {
@@ -154,7 +156,8 @@ func (g *Gate) drain(server *http.Server, cut func()) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	began := time.Now()
-	// Idle connections of HTTP/1 end with the answer to their next request; if none comes, at the end.
+	// Idle HTTP/1 connections end with the response to their next request; without one, at the
+	// timeout.
 	for quiet := min(g.config.Drain/2, 3*time.Second); time.Since(began) < quiet && (time.Since(began) < settle || g.connections.Load() > 0); {
 		<-tick.C
 		g.learn()
@@ -178,7 +181,7 @@ func (g *Gate) drain(server *http.Server, cut func()) {
 	_ = server.Close()
 }
 
-// connection counts the clients' connections.
+// connection keeps the number of open client connections.
 func (g *Gate) connection(_ net.Conn, s http.ConnState) {
 	switch s {
 	case http.StateNew:

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// open listens on host:port with SO_REUSEPORT, so that the next process of the same user can
-// listen there before this one stops; or on unix:/path, which the next process replaces.
+// open listens on host:port with SO_REUSEPORT, so that the next process of the same user can listen
+// there before this one stops, or on unix:/path, where the next process replaces the socket.
 func open(ctx context.Context, address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return openSocket(path)
@@ -31,10 +31,11 @@ func open(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// openSocket puts a socket in the place of the one that was there, if any, at once.
+// openSocket creates a socket under a temporary name and renames it to path, so that an existing
+// socket is replaced atomically.
 func openSocket(path string) (net.Listener, error) {
 	mine := fmt.Sprintf("%s.%d", path, os.Getpid())
-	_ = os.Remove(mine) // of a process that had the same number, such as 1
+	_ = os.Remove(mine) // left by an earlier process with the same number, such as 1 in a container
 	l, err := net.Listen("unix", mine)
 	if err != nil {
 		return nil, fmt.Errorf("listen on unix:%s: %w", path, err)
@@ -53,8 +54,8 @@ func openSocket(path string) (net.Listener, error) {
 }
 
 // steer sends new connections to the process that listens beside this one, if there is one. A
-// listener that is closed resets the connections that it has not accepted yet; after steer only
-// those come that had begun before.
+// listener that is closed resets the connections that it has not accepted yet; after steer the
+// kernel gives this listener only connections whose handshake had begun before.
 //
 // The kernel numbers the sockets of a port in the order of listen(2), and the last takes the
 // number of one that closes. So with two processes this one is 0 and the next is 1; a number that

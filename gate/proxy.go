@@ -16,7 +16,7 @@ import (
 )
 
 // newProxy returns the proxy of g. It passes on the client's Host and query as they are, adds to
-// X-Forwarded-For, and leaves what proxies before it say of host and protocol.
+// X-Forwarded-For, and keeps the X-Forwarded-Host and -Proto headers of proxies before it.
 func newProxy(g *Gate) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
@@ -30,12 +30,12 @@ func newProxy(g *Gate) *httputil.ReverseProxy {
 				}
 			}
 			if strings.Contains(strings.ToLower(r.Out.Header.Get("Upgrade")), "h2c") {
-				// The requests in such a connection would not pass the gate.
+				// Requests inside such a connection would bypass the gate.
 				for _, name := range []string{"Connection", "Upgrade", "Http2-Settings"} {
 					r.Out.Header.Del(name)
 				}
 			}
-			r.Out.Trailer = r.In.Trailer // its values come with the end of the body
+			r.Out.Trailer = r.In.Trailer // the trailer gets its values when the body ends
 			if v := visitOf(r.In.Context()); v != nil && v.span != nil {
 				v.span.inject(r.Out.Header)
 			}
@@ -54,18 +54,20 @@ func newProxy(g *Gate) *httputil.ReverseProxy {
 	}
 }
 
-// quietLog drops what net/http says of single connections: peers cause it, and the metrics count it.
+// quietLog discards what net/http logs about single connections: clients cause these errors, and
+// the metrics count them.
 func quietLog() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// transport sends gRPC over HTTP/2, and the rest over HTTP/1.1 unless the service is said to
-// speak HTTP/2.
+// transport sends gRPC over HTTP/2. It sends all other requests over HTTP/1.1, unless the
+// configuration says that the service speaks HTTP/2.
 type transport struct {
 	http1, http2 *http.Transport
 	always2      bool
 }
 
-// upstreamIdle is shorter than the keep-alive of common servers (Node.js: 5 s), which would
-// otherwise close a connection while a request is on its way.
+// upstreamIdle is how long an idle connection to the service is kept. It is shorter than the
+// keep-alive of common servers (Node.js: 5 s), which could otherwise close a connection while a
+// request is on its way.
 const upstreamIdle = 4 * time.Second
 
 func newTransport(g *Gate) *transport {
@@ -81,7 +83,8 @@ func newTransport(g *Gate) *transport {
 			ResponseHeaderTimeout: g.config.Upstream,
 			TLSHandshakeTimeout:   5 * time.Second,
 			ExpectContinueTimeout: time.Second,
-			// All requests share a connection of HTTP/2: where its peer is gone, they would time out one by one.
+			// All requests share one HTTP/2 connection. If its peer is gone, the ping finds out
+			// before every request times out.
 			HTTP2: &http.HTTP2Config{SendPingTimeout: g.config.Upstream, PingTimeout: min(g.config.Upstream, 15*time.Second)},
 		}
 	}
@@ -98,7 +101,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.http1.RoundTrip(r)
 }
 
-// buffers keeps the buffers through which bodies are copied.
+// buffers is a pool of buffers for copying bodies.
 type buffers struct{ pool sync.Pool }
 
 const bufferSize = 16 << 10
@@ -111,10 +114,10 @@ func (b *buffers) Get() []byte {
 	return new([bufferSize]byte)[:]
 }
 
-// Put takes it back.
+// Put returns a buffer to the pool.
 func (b *buffers) Put(p []byte) { b.pool.Put((*[bufferSize]byte)(p)) }
 
-// unanswered tells the client that the service did not answer.
+// unanswered sends an error response to the client if the service did not answer.
 func (g *Gate) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	v := visitOf(r.Context())
 	if v == nil {
@@ -136,7 +139,7 @@ func (g *Gate) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 	plain(w, status, text)
 }
 
-// result says how an admitted request ended; ctx ends when its client leaves.
+// result returns how an admitted request ended; ctx is done if its client left.
 func (v *visit) result(ctx context.Context) admission.Result {
 	switch r := v.response; {
 	case errors.Is(v.err, context.Canceled), r == nil && v.upload.broken() != 0, r != nil && !v.passed && ctx.Err() != nil:
@@ -156,7 +159,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout()
 }
 
-// grpcFailed reports whether the status is one that a server error has: DEADLINE_EXCEEDED,
+// grpcFailed reports whether the gRPC status counts as a server error: DEADLINE_EXCEEDED,
 // RESOURCE_EXHAUSTED, INTERNAL or UNAVAILABLE.
 func grpcFailed(r *http.Response) bool {
 	s := r.Trailer.Get("Grpc-Status")
@@ -166,7 +169,7 @@ func grpcFailed(r *http.Response) bool {
 	return s == "4" || s == "8" || s == "13" || s == "14"
 }
 
-// plain answers with a line of text.
+// plain sends a response with one line of text.
 func plain(w http.ResponseWriter, status int, text string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -175,7 +178,7 @@ func plain(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, text+"\n")
 }
 
-// trailersOnly answers a gRPC call without a message.
+// trailersOnly sends a gRPC response that has a status and no message.
 func trailersOnly(w http.ResponseWriter, code, text string) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")

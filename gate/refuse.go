@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// refuse tells the client that there is too much to do, and when to come again. Both times are
-// drawn at random, or all who were refused together would come again together.
+// refuse sends the client an overload response with a time after which to retry. That time is
+// random, so that clients that were refused together do not retry together.
 func (g *Gate) refuse(w http.ResponseWriter, v *visit) {
 	if v.grpc {
 		w.Header().Set("Grpc-Retry-Pushback-Ms", strconv.Itoa(500+rand.IntN(1000)))
@@ -18,7 +18,7 @@ func (g *Gate) refuse(w http.ResponseWriter, v *visit) {
 	plain(w, http.StatusServiceUnavailable, "overloaded: the request was refused before the service saw it, try again later")
 }
 
-// header leaves out of a name what a gRPC message may not have.
+// header removes from a name the characters that a gRPC message may not have.
 func header(name string) string {
 	out := make([]byte, 0, len(name))
 	for i := range len(name) {

@@ -11,24 +11,24 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The bounds on spans per second. Beyond them each span that is sent stands for several, and says
-// for how many.
+// Bounds on the spans sent per second. Above them each span that is sent stands for several
+// requests, and says for how many.
 const answeredSpans, refusedSpans = 1000, 20
 
-// sampler lets about so many traces per second through: those whose random number, part of the trace
-// ID, is not below a threshold. All samplers of this kind thus keep the same traces. A trace that
-// the client did not sample has no span.
+// sampler limits the traces per second. It keeps a trace if the random number in its trace ID is at
+// least a threshold, so that all samplers of this kind keep the same traces. A trace that the
+// client did not sample gets no span.
 //
 // Source: OpenTelemetry specification, "TraceState: Probability Sampling".
 type sampler struct {
 	perSecond float64
-	rate      float64 // requests per second of late
+	rate      float64 // recent requests per second
 	last      uint64
-	// rejected is the threshold: of 2^56 traces, as many have no span.
+	// rejected is the threshold: the number of traces out of 2^56 that get no span.
 	rejected atomic.Uint64
 }
 
-// observe takes in the number of requests so far.
+// observe updates the request rate, given the total number of requests so far.
 func (s *sampler) observe(total uint64, took time.Duration) {
 	s.rate += (float64(total-s.last)/took.Seconds() - s.rate) / 2
 	s.last = total
@@ -67,7 +67,7 @@ func (s *sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingR
 		return sdktrace.SamplingResult{Decision: sdktrace.Drop, Tracestate: state}
 	}
 	if threshold > before {
-		digits := strconv.FormatUint(threshold|1<<56, 16)[1:] // 14 digits
+		digits := strconv.FormatUint(threshold|1<<56, 16)[1:] // 14 hexadecimal digits
 		rest = append(rest, "th:"+strings.TrimRight(digits, "0"))
 		if next, err := state.Insert("ot", strings.Join(rest, ";")); err == nil {
 			state = next
@@ -76,7 +76,8 @@ func (s *sampler) ShouldSample(p sdktrace.SamplingParameters) sdktrace.SamplingR
 	return sdktrace.SamplingResult{Decision: sdktrace.RecordAndSample, Tracestate: state}
 }
 
-// fraction reads up to 14 hexadecimal digits of a 56-bit fraction, 0 if they are none.
+// fraction parses up to 14 hexadecimal digits as a 56-bit fraction. It returns 0 if they are
+// invalid.
 func fraction(digits string) uint64 {
 	if len(digits) == 0 || len(digits) > 14 {
 		return 0

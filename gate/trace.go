@@ -22,7 +22,7 @@ import (
 
 // tracer writes one server span for each request, as the service would if it had instrumentation.
 type tracer struct {
-	// One for requests that are answered, one for those that are refused.
+	// The first provider is for answered requests, the second for refused ones.
 	providers         []*sdktrace.TracerProvider
 	tracers           []trace.Tracer
 	answered, refused *sampler
@@ -36,8 +36,8 @@ type span struct {
 	carrier propagation.TraceContext
 }
 
-// newTracer connects to an OTLP endpoint: OTLP over HTTP at port 4318 or with a path, else over
-// gRPC. It does not wait for the connection.
+// newTracer creates an exporter for an OTLP endpoint: OTLP over HTTP if the port is 4318 or the URL
+// has a path, else over gRPC. It does not wait for the connection.
 func newTracer(ctx context.Context, c *parsed) (*tracer, error) {
 	const advice = "write the address of a collector, such as --otlp http://127.0.0.1:4317 (gRPC) or http://127.0.0.1:4318 (HTTP)"
 	u, err := url.Parse(c.OTLP)
@@ -67,7 +67,7 @@ func newTracer(ctx context.Context, c *parsed) (*tracer, error) {
 	return t, nil
 }
 
-// start begins the span of an admitted request, a child of the one that the client tells.
+// start begins the span of an admitted request, as a child of the span that the client sent.
 func (t *tracer) start(r *http.Request, v *visit, class string) *span { return t.begin(0, r, v, class) }
 
 func (t *tracer) begin(which int, r *http.Request, v *visit, class string) *span {
@@ -78,8 +78,8 @@ func (t *tracer) begin(which int, r *http.Request, v *visit, class string) *span
 	return &span{ctx: ctx, span: s, carrier: t.carrier}
 }
 
-// methodOf returns the method of a request and the name of its span. What a client makes up is one
-// method, or it could make as many operations as it likes of one service.
+// methodOf returns the method of a request and the name of its span. All unknown methods have one
+// name, so that a client cannot create any number of operations.
 //
 // Source: OpenTelemetry semantic conventions, HTTP spans, "Name" and http.request.method.
 func methodOf(r *http.Request) (method, name string) {
@@ -91,15 +91,15 @@ func methodOf(r *http.Request) (method, name string) {
 	return "_OTHER", "HTTP"
 }
 
-// inject makes the span the parent of what the service does.
+// inject makes the span the parent of the service's spans.
 func (s *span) inject(h http.Header) { s.carrier.Inject(s.ctx, propagation.HeaderCarrier(h)) }
 
-// end writes the span of a request that has ended.
+// end ends the span of a finished request.
 func (t *tracer) end(r *http.Request, v *visit, class string, o outcome) {
 	s := v.span
 	if s == nil {
 		if o != refused {
-			return // a client that left while it waited has no span: nothing was done for it
+			return // a client that left while waiting gets no span: the service did nothing for it
 		}
 		s = t.begin(1, r, v, class)
 	} else {
@@ -118,7 +118,7 @@ func (t *tracer) end(r *http.Request, v *visit, class string, o outcome) {
 	s.span.End()
 }
 
-// close sends what is left.
+// close sends the spans that are still buffered.
 func (t *tracer) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

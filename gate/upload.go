@@ -10,21 +10,23 @@ import (
 	"time"
 )
 
-// uploadTimeout is how long a client may send nothing of a body.
+// uploadTimeout is how long a client may pause while it sends a body.
 const uploadTimeout = 30 * time.Second
 
-// upload is the body of a request. Its client has some time for each piece, and is the one to blame
-// where a piece does not come.
+// upload is the body of a request. It gives the client a time limit for each piece, and records
+// whether the client failed to send one.
 type upload struct {
 	io.ReadCloser
 	patience time.Duration
-	waiting  atomic.Bool // for the client
-	// broke is the status for a client that did not send the whole body, 0: it may yet.
+	waiting  atomic.Bool // a Read waits for the client
+	// broke is the response status for a client that failed to send its whole body; 0: it has not
+	// failed.
 	broke atomic.Int32
 
-	mu       sync.Mutex // guards the rest
+	mu       sync.Mutex // guards the fields below
 	response *http.ResponseController
-	// http2: a time limit ends the body even when nobody reads.
+	// http2 says that the request came over HTTP/2, where a time limit ends the body even if
+	// nothing reads it.
 	http2, closed bool
 }
 
@@ -34,14 +36,14 @@ func uploadOf(w http.ResponseWriter, r *http.Request, patience time.Duration) *u
 		return nil
 	}
 	u := &upload{ReadCloser: r.Body, patience: patience, response: http.NewResponseController(w), http2: r.ProtoMajor == 2}
-	if !u.http2 { // the server reads the body of what is refused, too
+	if !u.http2 { // over HTTP/1 the server also reads the body of a refused request
 		u.limit(patience)
 	}
 	return u
 }
 
-// limit sets the time for the next piece; 0: none. The transport may read after the request has
-// ended, when the connection belongs to the next one.
+// limit sets the time limit for the next piece; 0: none. The transport may still read after the
+// body was closed, when the connection already serves the next request; limit does nothing then.
 func (u *upload) limit(d time.Duration) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -55,7 +57,7 @@ func (u *upload) limit(d time.Duration) {
 	_ = u.response.SetReadDeadline(at)
 }
 
-// Read reads a piece.
+// Read reads a piece, within the time limit.
 func (u *upload) Read(p []byte) (int, error) {
 	u.limit(u.patience)
 	u.waiting.Store(true)
@@ -68,13 +70,13 @@ func (u *upload) Read(p []byte) (int, error) {
 	case err != nil && !ended:
 		u.broke.Store(http.StatusBadRequest)
 	}
-	if u.http2 || ended { // else the limit holds for the rest, which the server reads before it answers
+	if u.http2 || ended { // otherwise the limit stays: the server still reads the rest
 		u.limit(0)
 	}
 	return n, err
 }
 
-// Close ends the body.
+// Close closes the body; from then on limit leaves the connection alone.
 func (u *upload) Close() error {
 	u.mu.Lock()
 	u.closed = true
@@ -82,10 +84,10 @@ func (u *upload) Close() error {
 	return u.ReadCloser.Close()
 }
 
-// waits reports whether the service waits for the client.
+// waits reports whether a read is waiting for the client.
 func (u *upload) waits() bool { return u != nil && u.waiting.Load() }
 
-// broken returns the status for a client that did not send the whole body, 0 for others.
+// broken returns the response status for a client that failed to send its whole body, else 0.
 func (u *upload) broken() int {
 	if u == nil {
 		return 0

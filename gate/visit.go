@@ -9,27 +9,27 @@ import (
 	"github.com/trimtab/trimtab/planner/admission"
 )
 
-// visit is one request on its way through the gate.
+// visit is the state of one request in the gate.
 type visit struct {
 	admission.Ticket
 	grpc    bool
 	arrived time.Time
 	verdict chan admission.Verdict
 	span    *span
-	// response is the service's, nil before it came; err why there is none.
+	// response is the service's response, nil until it comes; err says why none came.
 	response *http.Response
 	err      error
 	upload   *upload // nil: the request has no body
-	passed   bool    // the response did, to its end
+	passed   bool    // the response was passed on completely
 
-	// Under the gate's lock:
-	holds         bool // a place in the limit
-	began         bool // the response has
+	// Guarded by the gate's lock:
+	holds         bool // the request counts against the limit
+	began         bool // the response has begun
 	before, after *visit
 	outcome       outcome
 }
 
-// outcome is what came of a request.
+// outcome says how a request ended.
 type outcome int
 
 const (
@@ -52,7 +52,7 @@ func visitOf(ctx context.Context) *visit {
 	return v
 }
 
-// ServeHTTP lets one request through, or refuses it.
+// ServeHTTP passes one request to the service, or refuses it.
 func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.visits.Add(1)
 	defer g.visits.Add(-1)
@@ -67,16 +67,16 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.refuse(w, v)
 		g.finish(r, v, refused)
 		return
-	case admission.Waiting: // the client left
+	case admission.Waiting: // the client left while it waited
 		g.finish(r, v, abandoned)
 		return
 	}
-	// The proxy panics where a response breaks off, so that the client does not take it for whole.
+	// The proxy panics if a response breaks off, so that the client does not take it for complete.
 	defer func() { g.finish(r, v, g.leave(r.Context(), v)) }()
 	if g.tracer != nil {
 		v.span = g.tracer.start(r, v, g.config.classes.names[v.Class])
 	}
-	in := r.WithContext(context.WithValue(r.Context(), visitKey{}, v)) // r stays the server's
+	in := r.WithContext(context.WithValue(r.Context(), visitKey{}, v)) // the server keeps its own r
 	if v.upload != nil {
 		in.Body = v.upload
 	}
@@ -84,7 +84,8 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.passed = true
 }
 
-// enter waits until the request is admitted or refused. Waiting: its client left before.
+// enter waits until the request is admitted or refused. It returns Waiting if the client left
+// before that.
 func (g *Gate) enter(ctx context.Context, v *visit) admission.Verdict {
 	g.mu.Lock()
 	v.Decide = func(d admission.Verdict) {
@@ -116,23 +117,23 @@ func (g *Gate) enter(ctx context.Context, v *visit) admission.Verdict {
 			return admission.Waiting
 		}
 	}
-	return <-v.verdict // it was decided at the same instant
+	return <-v.verdict // the rule decided at the same instant
 }
 
-// withdraw takes a waiting request out of the queue.
+// withdraw removes a waiting request from the queue.
 func (g *Gate) withdraw(v *visit, how func(time.Duration, *admission.Ticket) bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return how(g.now(), &v.Ticket)
 }
 
-// hold gives a request a place in the limit.
+// hold counts a request against the limit.
 func (g *Gate) hold(v *visit) {
 	v.holds = true
 	g.running.push(v)
 }
 
-// release takes the place of a request back, with what came of it.
+// release stops counting a request against the limit and reports its result to the rule.
 func (g *Gate) release(now time.Duration, v *visit, r admission.Result) {
 	v.holds = false
 	g.running.remove(v)
@@ -149,7 +150,7 @@ func (g *Gate) release(now time.Duration, v *visit, r admission.Result) {
 	}
 }
 
-// leave ends an admitted request.
+// leave ends an admitted request and returns its outcome.
 func (g *Gate) leave(ctx context.Context, v *visit) outcome {
 	result := v.result(ctx)
 	g.mu.Lock()
@@ -160,7 +161,7 @@ func (g *Gate) leave(ctx context.Context, v *visit) outcome {
 	return v.outcome
 }
 
-// responding marks the begin of the response; a stream gives its place back now.
+// responding records that the response begins. A stream stops counting against the limit here.
 func (g *Gate) responding(v *visit, r *http.Response) {
 	stream := r.StatusCode == http.StatusSwitchingProtocols || strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream")
 	g.mu.Lock()
@@ -171,11 +172,12 @@ func (g *Gate) responding(v *visit, r *http.Response) {
 	}
 }
 
-// long is after how many times the SLO a body that still comes makes a stream of a request.
+// long is the multiple of the SLO after which a request or response whose body still comes counts
+// as a stream.
 const long = 10
 
-// releaseStreams gives back the places of responses that have begun and do not end, and of requests
-// whose clients do not send the rest.
+// releaseStreams stops counting long streams against the limit: responses that have begun and do
+// not end, and requests whose clients do not send the rest of the body.
 func (g *Gate) releaseStreams(now time.Duration) {
 	for v := g.running.first; v != nil && g.opened.Add(now).Sub(v.arrived) > long*g.config.Within; {
 		next := v.after
@@ -186,7 +188,7 @@ func (g *Gate) releaseStreams(now time.Duration) {
 	}
 }
 
-// visitList is a list from which a visit anywhere in it can leave at once.
+// visitList is a linked list from which any visit can be removed in constant time.
 type visitList struct{ first, last *visit }
 
 func (l *visitList) push(v *visit) {

@@ -15,7 +15,7 @@ type Alone struct {
 	// Bucket and Key say where the lock is stored. Holder is the name of this process in
 	// it.
 	Bucket, Key, Holder string
-	// What is the name of the work in logs: "learn of pool default".
+	// What names the work in logs: "learn of pool default".
 	What   string
 	Logger *slog.Logger
 	// Sole: see [Leader].Sole.
@@ -32,12 +32,12 @@ func (a Alone) Run(ctx context.Context, run func(context.Context) error) error {
 	return a.RunTerm(ctx, func(ctx context.Context, _ Term) error { return run(ctx) })
 }
 
-// Term is one uninterrupted time in which a process holds the lock.
+// Term is one uninterrupted time in which a process has the lock.
 type Term struct {
-	// Epoch is higher than that of every term before.
+	// Epoch is higher than that of every earlier term.
 	Epoch uint64
-	// Saw tells the lock of an epoch that was seen in a message. If it is higher than Epoch, this
-	// term ends, and the next one gets an epoch above it.
+	// Saw reports the epoch of the lock that was seen in a message. If it is higher than Epoch,
+	// this term ends, and the next one gets a higher epoch than that.
 	Saw func(epoch uint64)
 }
 
@@ -57,7 +57,7 @@ func (a Alone) RunTerm(ctx context.Context, run func(context.Context, Term) erro
 		}}
 	l.start(lockCtx)
 	defer l.close()
-	var stop context.CancelFunc // of run; nil: it does not run
+	var stop context.CancelFunc // cancels run; nil: it does not run
 	var ended chan error
 	var epoch uint64
 	for {
@@ -95,7 +95,7 @@ func (a Alone) RunTerm(ctx context.Context, run func(context.Context, Term) erro
 	}
 }
 
-// state is one call of lock.report.
+// state has the arguments of one call of lock.report.
 type state struct {
 	epoch   uint64
 	problem string

@@ -8,14 +8,14 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// beacon is how a part that follows plans watches the leader's lock. A name in the lock proves
-// little: its holder may be dead. A holder that renews it is alive.
+// beacon watches the leader's lock for a part that follows plans. A name in the lock does not prove
+// that its holder is alive; a renewal does.
 type beacon struct {
 	bucket   bus.Bucket
 	holder   string
 	revision uint64
-	moved    time.Time // when revision was first seen; zero: it was there before
-	since    time.Time // since when somebody leads; zero: nobody does, as far as is known
+	moved    time.Time // when revision was first seen; zero: it existed before
+	since    time.Time // since when there is a leader; zero: none is known
 }
 
 // lookTimeout bounds one look.

@@ -11,9 +11,9 @@ import (
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
-// CountBus exports what b counted, every second, until ctx ends, and returns
-// nil then. Each time it calls ready with "" or, where the bus can tell that
-// it is not connected (Ready() error), with the reason.
+// CountBus exports the counts of b every second until ctx ends, and then returns nil. Each time it
+// calls ready with "" or, where the bus can tell that it is not connected (Ready() error), with the
+// reason.
 func CountBus(ctx context.Context, b bus.Bus, set *metric.Set, ready func(reason string)) error {
 	ticks := pause.Ticks(ctx, time.Second)
 	var last bus.Stats
@@ -52,8 +52,8 @@ func countDamaged(b bus.Bus, set *metric.Set) func() {
 	}
 }
 
-// gaugeUntested exports whether the server of a bus that has one is of a release
-// that nobody tested trimtab with.
+// gaugeUntested exports whether the NATS server of the bus, if it has one, is of another release
+// than the tested one.
 func gaugeUntested(b bus.Bus, set *metric.Set) {
 	u, ok := b.(interface{ Untested() bool })
 	if !ok {

@@ -2,8 +2,8 @@ package pipeline
 
 import "time"
 
-// trust is how far the wall clock may be behind a stage's time and still be waited for; beyond
-// that it was set back, and the stage's time runs on by itself.
+// trust is how far the wall clock may be behind a stage's time for the stage to wait; beyond that
+// the clock was set back, and the stage's time continues without it.
 const trust = time.Hour
 
 // clock gives a stage its time: the wall clock, except that it never goes
@@ -11,7 +11,7 @@ const trust = time.Hour
 // caught up, and at full speed when there is more than an hour to catch up.
 type clock struct {
 	last time.Time // in UTC, without monotonic reading
-	read time.Time // with it: when last was given out
+	read time.Time // the reading of the clock when last was returned
 }
 
 // now returns the time for the next step, given a reading of time.Now.

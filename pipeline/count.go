@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/topic"
 )
 
-// exportEvery is how old the counts of a step may be when they are scraped.
+// exportEvery is the largest age of a step's counts when they are scraped.
 const exportEvery = time.Second
 
 // counts are the metrics of one stage, looked up once. Without a set they
@@ -102,7 +102,7 @@ func (r *stage) lead(epoch uint64, reason string) {
 	r.ready.says(reason)
 }
 
-// exporter turns the counts of a step into metrics.
+// exporter converts the counts of a step into metrics.
 type exporter struct {
 	set    *metric.Set
 	log    *slog.Logger
@@ -118,7 +118,7 @@ type series struct {
 	counter prometheus.Counter
 	gauge   prometheus.Gauge
 	last    float64
-	round   int // when it was last yielded
+	round   int // the last round in which the step returned it
 }
 
 func newExporter(set *metric.Set, log *slog.Logger) *exporter {
@@ -161,7 +161,7 @@ func (e *exporter) count(name string, value float64, labels ...string) {
 		s.gauge.Set(value)
 		return
 	}
-	// A step that was made anew counts from zero again.
+	// A step that was created again counts from zero.
 	if value < s.last {
 		s.last = 0
 	}
@@ -171,8 +171,8 @@ func (e *exporter) count(name string, value float64, labels ...string) {
 	s.last = value
 }
 
-// open finds the metric; nil, with one line in the log, when a step counts
-// what the table has not: a fault, but none that should stop a stage.
+// open finds the metric. It returns nil, and logs once, if a step counts something that the table
+// does not have: a fault that should not stop a stage.
 func (e *exporter) open(name string, labels []string) *series {
 	row, ok := e.rows[name]
 	s := &series{name: name, labels: append([]string(nil), labels...)}

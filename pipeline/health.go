@@ -13,12 +13,11 @@ import (
 	"github.com/trimtab/trimtab/topic"
 )
 
-// Work says what a part of the program is expected to do; [Health] compares that with what it
-// does. The zero Work expects nothing regular: the part handles values as they come and publishes
-// the results.
+// Work says what a part of the program must do regularly; [Health] checks that it does. The zero
+// Work expects nothing regular: the part handles values when they arrive and publishes the results.
 type Work struct {
-	// Round is how often the part does its work. A part that has not done it
-	// for three rounds, and at least 3 s, is not ready.
+	// Round is the interval in which the part must do its work. A part that has not done it for
+	// three rounds, and at least 3 s, is not ready.
 	Round time.Duration
 	// Every is a kind that the part must publish at least once a round (with a leader's
 	// lock: only while it leads). Empty: it may be silent.
@@ -35,12 +34,12 @@ const (
 	// leastPatience is the least time a part may fail before it is not ready: with short rounds
 	// or on a busy machine three rounds pass quickly.
 	leastPatience = 3 * time.Second
-	// roundsToFail is how many rounds a part may fail before it is not ready.
+	// roundsToFail is the number of rounds that a part may miss before it is not ready.
 	roundsToFail = 3
 )
 
-// Health notes what one part does on the bus and judges whether it works. Its
-// methods are safe for concurrent use.
+// Health records what one part does on the bus and reports whether it works. Its methods are safe
+// for concurrent use.
 type Health struct {
 	work Work
 	// unstored returns why the bus cannot store a kind now. It is nil if the bus cannot
@@ -50,13 +49,13 @@ type Health struct {
 	mu      sync.Mutex
 	began   time.Time
 	nextID  int
-	running map[int]time.Time // calls of handlers and steps that have not returned, by when they began
+	running map[int]time.Time // handlers and steps that have not returned, with their start
 	sends   map[trimtab.Kind]*sending
 	deaf    map[int]*deafness
-	// turned is the last time the goroutine that owns the step went through its loop; zero:
+	// turned is the last time that the goroutine which owns the step went through its loop; zero:
 	// there is no such loop.
 	turned time.Time
-	turns  time.Duration // how often it should
+	turns  time.Duration // the interval of that loop
 	spoke  time.Time     // the last success of Every
 	// leads is the epoch, since its beginning. A part without a lock counts as leading since it
 	// began.
@@ -72,7 +71,7 @@ type Health struct {
 // sending is the state of publishing one kind.
 type sending struct {
 	flight int
-	// since is the beginning of the first attempt after the last success; zero: none.
+	// since is the time of the first attempt after the last success; zero: there is none.
 	since  time.Time
 	failed time.Time // the last failure after since
 	err    error
@@ -108,7 +107,7 @@ func NewHealth(w Work) *Health {
 	return &Health{work: w, began: now, since: now, running: map[int]time.Time{}, sends: map[trimtab.Kind]*sending{}, deaf: map[int]*deafness{}}
 }
 
-// patience is how long the part may fail before it counts as not ready.
+// patience returns how long the part may fail before it counts as not ready.
 func (h *Health) patience() time.Duration { return max(roundsToFail*h.work.Round, leastPatience) }
 
 // Report calls ready about once a second, with "" or why the part does not
@@ -128,8 +127,8 @@ func (h *Health) Report(ctx context.Context, b bus.Bus, ready func(reason string
 	}
 }
 
-// Reason returns "" when the part works, and otherwise what it does not do,
-// since when, and what a person can do.
+// Reason returns "" if the part works. Otherwise it says what the part does not do, since when, and
+// what a person can do.
 func (h *Health) Reason(now time.Time) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -158,7 +157,7 @@ func (h *Health) cannotSend(now time.Time) string {
 		}
 		why := "the bus does not answer"
 		if h.unstored != nil && h.unstored(info.Kind) != nil {
-			why = h.unstored(info.Kind).Error() // what is tried just now
+			why = h.unstored(info.Kind).Error() // the present attempt
 		} else if s.err != nil {
 			why = s.err.Error()
 		}
@@ -247,7 +246,7 @@ func (h *Health) hearsNoPlans(now time.Time) string {
 	return fmt.Sprintf("received no plan since %s although %s leads pool %s; if that planner is ready, restart this process", at(last), h.leader.holder, h.work.Follows)
 }
 
-// begin notes that a handler or a step was called.
+// begin records that a handler or a step was called.
 func (h *Health) begin(now time.Time) (id int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -256,22 +255,22 @@ func (h *Health) begin(now time.Time) (id int) {
 	return h.nextID
 }
 
-// end notes that the call with this id returned.
+// end records that the call with this id returned.
 func (h *Health) end(id int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.running, id)
 }
 
-// turn notes that the goroutine that owns the step went through its loop, which it should
-// do once per every.
+// turn records that the goroutine that owns the step completed a loop, which it should do once per
+// every.
 func (h *Health) turn(now time.Time, every time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.turned, h.turns = now, every
 }
 
-// lead notes the epoch that a part with a leader's lock leads under, 0 for none.
+// lead records the epoch in which a part leads, 0: it does not lead.
 func (h *Health) lead(now time.Time, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -286,7 +285,7 @@ func (h *Health) lead(now time.Time, epoch uint64) {
 	}
 }
 
-// sending notes that Publish was called.
+// sending records that Publish was called.
 func (h *Health) sending(now time.Time, k trimtab.Kind) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -301,7 +300,7 @@ func (h *Health) sending(now time.Time, k trimtab.Kind) {
 	}
 }
 
-// sent notes what became of a call of Publish.
+// sent records the result of a call of Publish.
 func (h *Health) sent(now time.Time, v trimtab.Value, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -339,7 +338,7 @@ func (h *Health) sent(now time.Time, v trimtab.Value, err error) {
 	}
 }
 
-// got notes a value that is about to be handled.
+// got records a value that is about to be handled.
 func (h *Health) got(now time.Time, v trimtab.Value) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -355,7 +354,7 @@ func (h *Health) got(now time.Time, v trimtab.Value) {
 	}
 }
 
-// trouble notes that a subscription gets nothing, or with nil that it does.
+// trouble records that a subscription receives nothing; nil: it does receive.
 func (h *Health) trouble(now time.Time, id int, k trimtab.Kind, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -379,13 +378,13 @@ func (h *Health) Bus(b bus.Bus) bus.Bus {
 	return &notedBus{b, h}
 }
 
-// notedBus notes what passes through.
+// notedBus records what passes through it.
 type notedBus struct {
 	bus.Bus
 	health *Health
 }
 
-// Publish publishes, and notes whether that works.
+// Publish publishes, and records whether that works.
 func (n *notedBus) Publish(ctx context.Context, v trimtab.Value) error {
 	n.health.sending(time.Now(), v.Kind())
 	err := n.Bus.Publish(ctx, v)
@@ -393,7 +392,7 @@ func (n *notedBus) Publish(ctx context.Context, v trimtab.Value) error {
 	return err
 }
 
-// Subscribe subscribes, and notes what arrives and whether handlers return.
+// Subscribe subscribes, and records deliveries and whether handlers return.
 func (n *notedBus) Subscribe(ctx context.Context, s bus.Subscription) (func(), error) {
 	h := n.health
 	h.mu.Lock()

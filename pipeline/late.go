@@ -8,9 +8,9 @@ import (
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
-// lateness is how late the process is scheduled when CPU is short or it is stopped for a while:
-// the largest delay of the last one to two lateWindows. It measures the delays of ticks, by at
-// most one interval too long, and others reported by note. The zero lateness is ready.
+// lateness measures how late the operating system schedules this process: the largest delay of the
+// last one to two lateWindows. It measures the delays of ticks, by at most one interval too long,
+// and others reported by note. The zero lateness is ready.
 type lateness struct {
 	mu         sync.Mutex
 	young, old time.Duration

@@ -38,7 +38,7 @@ const (
 	termOfDelay = 4
 )
 
-// bucketLeaders holds one lockRecord per pool.
+// bucketLeaders is the bucket with one lockRecord for each pool.
 const bucketLeaders = "leaders"
 
 // lockRecord is the value of a pool's key.
@@ -56,7 +56,7 @@ type lockRecord struct {
 // that owns the step reads the epoch with held.
 type lock struct {
 	Leader
-	// from is the bucket with the key; what is the name of the lock in logs.
+	// from is the bucket with the key; what names the lock in logs.
 	from, what string
 	bus        bus.Bus
 	logger     *slog.Logger
@@ -70,7 +70,7 @@ type lock struct {
 	quit     context.CancelFunc
 	done     chan struct{}
 
-	seen atomic.Uint64 // the highest epoch that passed through
+	seen atomic.Uint64 // the highest epoch seen in messages
 	// taken is an epoch that another process also led under before a store was wiped or rolled
 	// back. Two things show that: a holding of this epoch with a plan newer than sent, the last
 	// plan of this process, or an outcome that calls sent overtaken.
@@ -84,12 +84,12 @@ type lock struct {
 	key keyState // of the goroutine of run
 }
 
-// keyState is what is known of the key in the bucket.
+// keyState is the known state of the key in the bucket.
 type keyState struct {
 	revision uint64        // of the key as last seen
 	since    time.Time     // when revision was first seen
-	top      uint64        // the highest epoch that was in the bucket or ours
-	problem  string        // what keeps it from taking part
+	top      uint64        // the highest epoch known from the bucket or this process
+	problem  string        // why this process cannot take part
 	length   time.Duration // the term of the lock that is held
 	tried    time.Time     // the first attempt to write over revision; zero: none
 }
@@ -158,7 +158,8 @@ func (l *lock) term() time.Duration {
 	return min(max(l.Term, termOfDelay*l.late.worst()), max(l.Term, maxTerm))
 }
 
-// every is how often delays are measured: so often that ticks on time do not lengthen the term.
+// every returns the interval in which delays are measured. It is short enough that ticks on time do
+// not lengthen the term.
 func (l *lock) every() time.Duration { return l.Term / (4 * termOfDelay) }
 
 // set changes the epoch that is held and wakes the owner of the step.
@@ -179,7 +180,7 @@ func (l *lock) tell() {
 	}
 }
 
-// saw notes the epoch of a value that passes through.
+// saw records the epoch of a value that passes through.
 func (l *lock) saw(v trimtab.Value) {
 	if l == nil {
 		return
@@ -216,7 +217,7 @@ func (l *lock) sawEpoch(epoch uint64) {
 	}
 }
 
-// sends notes a plan that is about to be published.
+// sends records a plan that is about to be published.
 func (l *lock) sends(v trimtab.Value) {
 	if p, ok := v.(*trimtab.Plan); ok && l != nil && p.Host == "" {
 		l.sent.epoch, l.sent.sequence = p.Epoch, p.Sequence
@@ -254,8 +255,8 @@ func (l *lock) turn(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.term()/4)
 	defer cancel()
 	defer func() {
-		// A slow answer of the bus lengthens the term just as a late process does. No
-		// answer at all is not counted as a delay: it is reported as an error.
+		// A slow answer of the bus lengthens the term as a late process does. A missing answer is
+		// an error, and not counted as a delay.
 		if ctx.Err() == nil {
 			now := time.Now()
 			l.late.note(now, now.Sub(began))
@@ -340,8 +341,7 @@ func (l *lock) next(mine bool, epoch uint64) uint64 {
 	return max(l.key.top, seen) + 1
 }
 
-// write replaces the given revision of the key; if that succeeds this process holds the
-// lock.
+// write writes the key if it still has the given revision. On success this process has the lock.
 func (l *lock) write(ctx context.Context, revision, epoch uint64) error {
 	began := time.Now()
 	term := l.term()

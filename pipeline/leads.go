@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// Leads returns the holder of a pool's lock and its epoch, for parts that only watch; empty if
-// nobody holds it. A holder that died is named until another takes over.
+// Leads returns the holder of a pool's lock and its epoch, for parts that only observe; empty:
+// there is no holder. A holder that died is returned until another takes over.
 func Leads(ctx context.Context, b bus.Bus, pool string) (holder string, epoch uint64, err error) {
 	if pool == "" {
 		return "", 0, nil

@@ -68,9 +68,9 @@ func unordered(out []trimtab.Value) bool {
 	return true
 }
 
-// sideBySide is how many values of one step may await their acknowledgement at a time. One after
-// the other they would take a round trip for each workload. A busy store takes 100 ms for one,
-// and inputs wait meanwhile.
+// sideBySide is the largest number of values of one step that await their acknowledgement at a
+// time. One after the other they would take a round trip for each workload. A busy store takes 100
+// ms for one, and inputs wait meanwhile.
 const sideBySide = 256
 
 func (r *stage) publishSideBySide(ctx context.Context, out []trimtab.Value) error {

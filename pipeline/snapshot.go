@@ -22,7 +22,7 @@ import (
 type Snapshots struct {
 	// Bucket is the bucket's name; empty: "snapshots".
 	Bucket string
-	// Every is how often they are saved; 0: 30 s. They are saved at the end too.
+	// Every is how often snapshots are saved, in addition to the end; 0: 30 s.
 	Every time.Duration
 }
 
@@ -47,7 +47,7 @@ type saver struct {
 	kept map[string][sha256.Size]byte
 }
 
-// saving is what to save: states, or the names of states that are taken one by one.
+// saving has what to save: states, or the names of states that are taken one by one.
 type saving struct {
 	states map[string][]byte
 	names  []string
@@ -93,8 +93,8 @@ func (s *saver) open(ctx context.Context) error {
 	return err
 }
 
-// restorePatiently restores again while the bus answers too late: one that is busy
-// or has just begun is no reason to forget what was learnt.
+// restorePatiently retries while the bus answers too late: a busy bus, or one that has just
+// started, is no reason to forget the learned state.
 func (s *saver) restorePatiently(ctx context.Context, step trimtab.Snapshotter) error {
 	for began := time.Now(); ; {
 		err := s.restore(ctx, step)
@@ -105,7 +105,7 @@ func (s *saver) restorePatiently(ctx context.Context, step trimtab.Snapshotter) 
 	}
 }
 
-// restore hands the step what the bucket has of it.
+// restore passes the step its states from the bucket.
 func (s *saver) restore(ctx context.Context, step trimtab.Snapshotter) error {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
@@ -126,7 +126,7 @@ func (s *saver) restore(ctx context.Context, step trimtab.Snapshotter) error {
 			return fmt.Errorf("read %s: %w", key, err)
 		}
 		if err == nil {
-			s.kept[name] = [sha256.Size]byte{} // of no state: it is written anew, or deleted
+			s.kept[name] = [sha256.Size]byte{} // matches no state, so it is written again, or deleted
 			err = s.restoreOne(step, name, raw)
 		}
 		if err != nil {
@@ -187,8 +187,8 @@ func (s *saver) restoreOne(step trimtab.Snapshotter, name string, raw []byte) (e
 	return step.Restore(name, state)
 }
 
-// save queues what to save, replacing an older request that still waits. The owner's goroutine
-// takes the states itself at the end, and if they cannot be taken one by one.
+// save queues a request to save, which replaces an older one that still waits. The owner's
+// goroutine takes the states itself at the end, and if they cannot be taken one by one.
 func (r *stage) save(end bool) {
 	if r.saver == nil {
 		return
@@ -214,7 +214,7 @@ func (r *stage) save(end bool) {
 	r.saver.queue <- next
 }
 
-// state owns the step while it takes one of its states; false: there is none of that name.
+// state owns the step while it takes one of its states; false: the step has no state of that name.
 func (r *stage) state(name string) (state []byte, ok bool, err error) {
 	r.owned <- struct{}{}
 	defer r.disown()
@@ -222,7 +222,7 @@ func (r *stage) state(name string) (state []byte, ok bool, err error) {
 	return state, ok, err
 }
 
-// recovered turns a panic of the step, while its state is taken, into an error.
+// recovered converts a panic of the step, while its state is taken, into an error.
 func (r *stage) recovered(take func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -234,7 +234,7 @@ func (r *stage) recovered(take func()) (err error) {
 	return nil
 }
 
-// close writes what is queued and ends.
+// close writes the queued states and ends.
 func (s *saver) close() {
 	if s == nil {
 		return

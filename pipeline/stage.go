@@ -23,16 +23,16 @@ type Stage struct {
 	Step trimtab.Step
 	// Consumes are the inputs; Handle is set by Run.
 	Consumes []bus.Subscription
-	// Tick is how often the step is called without a value; 0: never. Ticks
-	// that come while the step is busy are one tick.
+	// Tick is how often the step is called without a value; 0: never. Ticks that become due while
+	// the step is busy are merged into one.
 	Tick time.Duration
-	// Snapshots keeps the state of a trimtab.Snapshotter; nil: not kept.
+	// Snapshots stores the state of a trimtab.Snapshotter; nil: it is not stored.
 	Snapshots *Snapshots
 	// Leader makes the step run for leadership of a pool; nil: no lock.
 	Leader *Leader
 	// Work says what the stage must do to count as ready.
 	Work Work
-	// Metrics gets the counts; nil: not counted.
+	// Metrics receives the counts; nil: they are not exported.
 	Metrics *metric.Set
 	// Logger; nil: silent.
 	Logger *slog.Logger
@@ -41,7 +41,7 @@ type Stage struct {
 	Ready func(reason string)
 }
 
-// Validate checks what Run needs.
+// Validate checks that Run has all it needs.
 func (s *Stage) Validate() error {
 	switch {
 	case s.Name == "" || s.Bus == nil || s.Step == nil:
@@ -69,7 +69,7 @@ type stage struct {
 	// owner:
 	clock  clock
 	saver  *saver
-	epoch  uint64 // what the step was told last
+	epoch  uint64 // the epoch that the step knows
 	export *exporter
 }
 
@@ -127,8 +127,8 @@ func (r *stage) run(ctx context.Context) error {
 	return nil
 }
 
-// ready puts together what a stage says of itself, and what its health says of
-// it when it says nothing.
+// ready combines the stage's own reason for not being ready with that of its health, which counts
+// if the stage has none.
 type ready struct {
 	tell func(reason string)
 
@@ -258,7 +258,7 @@ func (r *stage) deliver(ctx context.Context, d bus.Delivery) error {
 	return r.step(ctx, d.Value)
 }
 
-// step calls the step and publishes what it returns.
+// step calls the step and publishes its outputs.
 func (r *stage) step(ctx context.Context, in trimtab.Value) error {
 	if r.lock != nil {
 		r.tellLeader(ctx)

@@ -9,30 +9,31 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Frame is the part that all experiments have in common: how often each of its rows is
-// played, and by what. A row is one policy, load or setting; its runs differ in their seeds.
+// Frame has the common settings of all experiments. A row of an experiment is one policy, load or
+// setting; its runs differ in their seeds.
 type Frame struct {
-	// Seeds is how many runs each row has, the first with seed First.
+	// Seeds is the number of runs of each row. The first has the seed First, the next First + 1,
+	// and so on.
 	Seeds int
 	First uint64
-	// Runner plays the runs; nil: in order. Watch times decisions; nil: no times.
+	// Runner plays the runs; nil: one after the other. Watch measures the time of decisions; nil:
+	// times are 0.
 	Runner Runner
 	Watch  Watch
-	// Done, when not nil, is called after each run, at the same time by several where the
-	// runner is parallel.
+	// Done, if not nil, is called after each run, possibly concurrently.
 	Done func()
-	// Stop, when not nil, is asked now and then in each run whether to end there; several
-	// may ask at the same time.
+	// Stop, if not nil, is called now and then in each run, possibly concurrently; true ends the
+	// run.
 	Stop func() bool
 }
 
-// ErrStopped is the error of a run, and of an experiment, that was told to stop.
+// ErrStopped is the error of a run or experiment that Stop ended.
 var ErrStopped = errors.New("stopped")
 
-// Stopped asks whether to end.
+// Stopped reports whether to end.
 func (f *Frame) Stopped() bool { return f.Stop != nil && f.Stop() }
 
-// Now is the time of the watch; 0 without one.
+// Now returns the time of the watch; 0 without one.
 func (f *Frame) Now() time.Duration {
 	if f.Watch == nil {
 		return 0
@@ -40,7 +41,7 @@ func (f *Frame) Now() time.Duration {
 	return f.Watch()
 }
 
-// Each calls work with 0 to n-1, as the runner does.
+// Each calls work with 0 to n-1 through the runner.
 func (f *Frame) Each(n int, work func(i int)) {
 	if f.Runner == nil {
 		InOrder(n, work)
@@ -49,13 +50,13 @@ func (f *Frame) Each(n int, work func(i int)) {
 	f.Runner(n, work)
 }
 
-// Play plays all runs of so many rows: run k of a row, from 0 on, has the seed First + k.
-// It returns for each row whether all of its runs came to their end. The error is
-// ErrStopped, or that of the first run that failed.
+// Play plays all runs of so many rows: run k of a row, from 0 on, has the seed First + k. It
+// returns for each row whether all of its runs finished. The error is ErrStopped, or that of the
+// first run that failed.
 func (f *Frame) Play(rows int, play func(row, k int) error) (finished []bool, err error) {
 	errs := make([]error, rows*f.Seeds)
 	for i := range errs {
-		errs[i] = ErrStopped // until it was played
+		errs[i] = ErrStopped // unless it is played
 	}
 	f.Each(len(errs), func(i int) {
 		errs[i] = play(i/f.Seeds, i%f.Seeds)
@@ -76,16 +77,16 @@ func (f *Frame) Play(rows int, play func(row, k int) error) (finished []bool, er
 	return finished, nil
 }
 
-// UnknownError tells that there is no policy, load or other thing of a name.
+// UnknownError says that a name is not that of any policy, load or the like.
 type UnknownError struct {
 	What, Name string
 	Known      []string
 }
 
-// Error names it.
+// Error returns a message with the name.
 func (e *UnknownError) Error() string { return fmt.Sprintf("%s %.60q: unknown", e.What, e.Name) }
 
-// Unwrap makes it trimtab.ErrInvalid.
+// Unwrap returns trimtab.ErrInvalid.
 func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
 
 // Known returns an *UnknownError for the first name that is not among the known ones.

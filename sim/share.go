@@ -6,9 +6,9 @@ package sim
 //
 //	given = min(wants, level · weight),   with the level at which   Σ given = min(amount, Σ wants)
 //
-// so that nobody has less than its part by weight while it wants that, and nothing is left
-// while somebody wants more. Weights are > 0. given is overwritten; the slices have one
-// length. It returns the sum of what was given.
+// so that each gets at least its part by weight if it wants that much, and nothing is left while
+// one wants more. Weights are > 0. given is overwritten; the slices have one length. It returns the
+// sum of what was given.
 //
 // Source: A. K. Parekh, R. G. Gallager, "A generalized processor sharing approach to flow
 // control in integrated services networks" (IEEE/ACM ToN 1993), equation (1).
@@ -20,7 +20,8 @@ func Share(amount float64, wants, weights, given []float64) float64 {
 			open += weights[i]
 		}
 	}
-	// Whoever wants no more than the level gets it, which raises the level for the others.
+	// Those that want no more than the level get all they want, which raises the level for the
+	// others.
 	for again := true; again && open > 0; {
 		again = false
 		level := left / open
@@ -47,5 +48,5 @@ func Share(amount float64, wants, weights, given []float64) float64 {
 	return sum
 }
 
-// waits marks those that have not got all that they want yet.
+// waits marks those that do not have all they want yet.
 const waits = -1

@@ -10,7 +10,7 @@ import (
 // same time, and returns when all calls have.
 type Runner func(n int, work func(i int))
 
-// InOrder is the Runner without parallelism.
+// InOrder is a Runner that makes the calls one after the other.
 func InOrder(n int, work func(i int)) {
 	for i := range n {
 		work(i)
@@ -54,8 +54,8 @@ func Mean(v []float64) float64 {
 	return sum / float64(len(v))
 }
 
-// Quantile returns the least of v that a share q, in [0, 1], of v does not
-// exceed; 0 for none.
+// Quantile returns the smallest value of v such that at least the share q, in [0, 1], of the values
+// are not above it; 0 for none.
 func Quantile(v []float64, q float64) float64 {
 	if len(v) == 0 {
 		return 0

@@ -21,35 +21,35 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Arbiter keeps one claimant's claims among those of all claimants of a host. It is not safe for
-// concurrent use.
+// Arbiter publishes one claimant's claims and reads those of all other claimants of a host. It is
+// not safe for concurrent use.
 type Arbiter struct {
 	dir    string
 	who    Claimant
 	logger *slog.Logger
-	// file is locked as long as this claimant lives.
+	// file is the claimant's file, locked as long as the claimant lives.
 	file *hostfs.Lock
-	// claimed is what the file says.
+	// claimed are the claims in the file.
 	claimed map[string]Claim
-	// others is what the others claimed when that was last read, for dead claimants the most that
-	// their knobs may reach; dead are the records of these.
+	// others has the others' claims at the last read, with the claims of dead claimants at their
+	// maximum; dead are the records of dead claimants.
 	others []record
 	dead   []*record
 }
 
 const (
-	// askWait is how long a rise waits for the lock on the claims. Others hold it well below a
+	// askWait is how long a raise waits for the lock on the claims. Others hold it well below a
 	// millisecond unless they were stopped.
 	askWait = 250 * time.Millisecond
-	// slack is what rounding to the knobs' quanta may add to the sum of all.
+	// slack is the largest error of the sum of all claims from rounding to the knobs' units.
 	slack = 1e-3
 	// maxClaimants bounds the claims of one host.
 	maxClaimants = 256
-	// suffix is that of a claimant's file, and aside is appended to what is none.
+	// suffix is the ending of a claimant's file; aside is appended to the name of an invalid one.
 	suffix, aside = ".claim", ".damaged"
 )
 
-// New makes the arbiter's side of a claimant; dir is the same for all of a host. It
+// New returns the arbiter of a claimant; dir must be the same for all claimants of a host. It
 // touches no file.
 func New(dir string, who Claimant, logger *slog.Logger) *Arbiter {
 	return &Arbiter{dir: dir, who: who, logger: logger, claimed: map[string]Claim{}}
@@ -57,7 +57,7 @@ func New(dir string, who Claimant, logger *slog.Logger) *Arbiter {
 
 // Settle writes this claimant's claims, granted or not, and reads those of the others. If another
 // holds the lock the error is trimtab.ErrRefused, and nothing changes. It waits for the lock only
-// where the others would otherwise count too little for this claimant until the next try.
+// if the published claims are too low, so that others would count too little for this claimant.
 func (a *Arbiter) Settle(ctx context.Context, claims map[string]Claim) error {
 	wait := time.Duration(0)
 	if a.more(claims) {
@@ -68,11 +68,11 @@ func (a *Arbiter) Settle(ctx context.Context, claims map[string]Claim) error {
 		return err
 	}
 	defer leave()
-	// Its own, whatever the state of the others'.
+	// Its own claims first, whatever the state of the others'.
 	return errors.Join(a.write(ctx, claims), a.gather(ctx))
 }
 
-// more reports whether claims are more than what is written down.
+// more reports whether claims exceed the published ones.
 func (a *Arbiter) more(claims map[string]Claim) bool {
 	for resource, c := range claims {
 		if was, ok := a.claimed[resource]; !ok || a.file == nil || c.Now > was.Now || c.May > was.May {
@@ -82,9 +82,9 @@ func (a *Arbiter) more(claims map[string]Claim) bool {
 	return false
 }
 
-// Ask claims as much as available of a resource, at least what the claimant has and at most want,
-// and returns it; claims are its present ones. On an error nothing is granted beyond earlier
-// claims.
+// Ask raises the claim on a resource to want, or to what is available, and returns the new claim,
+// which is never below what the claimant has. claims are its present claims. On an error it grants
+// nothing new.
 func (a *Arbiter) Ask(ctx context.Context, claims map[string]Claim, resource string, want float64) (granted float64, err error) {
 	leave, err := a.enter(ctx, askWait)
 	if err != nil {
@@ -105,10 +105,10 @@ func (a *Arbiter) Ask(ctx context.Context, claims map[string]Claim, resource str
 	return granted, nil
 }
 
-// Claimed returns this claimant's written claim.
+// Claimed returns this claimant's published claim.
 func (a *Arbiter) Claimed(resource string) Claim { return a.claimed[resource] }
 
-// Left is [Room] by the last read.
+// Left returns [Room] by the last read.
 func (a *Arbiter) Left(resource string, own Claim) float64 { return Room(own, a.of(resource)) }
 
 // Others returns the sum of the others' claims on a resource that compete with own.
@@ -119,7 +119,7 @@ func (a *Arbiter) Others(resource string, own Claim) (sum float64) {
 	return sum
 }
 
-// of lists what the others claim of a resource.
+// of lists the others' claims on a resource.
 func (a *Arbiter) of(resource string) (all []Claim) {
 	for i := range a.others {
 		if c, ok := a.others[i].Claims[resource]; ok {
@@ -129,14 +129,14 @@ func (a *Arbiter) of(resource string) (all []Claim) {
 	return all
 }
 
-// Share is what one other claimant may use of a resource.
+// Share is the amount of a resource that one other claimant may use.
 type Share struct {
 	Claimant
 	May float64
 }
 
-// Shares are what each of the others may use of a resource, largest first, of claims that compete
-// with own.
+// Shares returns the amount that each of the others may use of a resource, the largest first, for
+// claims that compete with own.
 func (a *Arbiter) Shares(resource string, own Claim) (all []Share) {
 	for i := range a.others {
 		o := &a.others[i]
@@ -159,7 +159,7 @@ func (a *Arbiter) Dead() (journals []string) {
 }
 
 // Drop removes the claims of claimants that Dead listed and whose journals have nothing left to
-// restore. One that runs again keeps its claim.
+// restore. A claimant that runs again keeps its claim.
 func (a *Arbiter) Drop(ctx context.Context, journals []string) error {
 	leave, err := a.enter(ctx, 0)
 	if err != nil {
@@ -183,7 +183,7 @@ func (a *Arbiter) drop(ctx context.Context, was *record) error {
 	return os.Remove(path)
 }
 
-// Close removes the claim if over; else the claim stays, as that of a dead claimant.
+// Close removes the claim if over is true; otherwise the claim stays, as that of a dead claimant.
 func (a *Arbiter) Close(over bool) error {
 	if a.file == nil {
 		return nil
@@ -196,9 +196,9 @@ func (a *Arbiter) Close(over bool) error {
 	return file.Close()
 }
 
-// enter locks out all other claimants of the host until leave.
+// enter locks out all other claimants of the host until leave is called.
 func (a *Arbiter) enter(ctx context.Context, wait time.Duration) (leave func(), err error) {
-	// The directory may be gone since: /run does not outlive a boot.
+	// The directory may have been removed: /run is empty after a boot.
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of claims: %w", err)
 	}
@@ -224,7 +224,7 @@ func (a *Arbiter) gather(ctx context.Context) error {
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(4 * maxClaimants)
-	if err != nil && !errors.Is(err, io.EOF) { // at the end of an empty one
+	if err != nil && !errors.Is(err, io.EOF) { // EOF: the directory is empty
 		return fmt.Errorf("read the claims on this host: %w", err)
 	}
 	if len(names) == 4*maxClaimants {
@@ -250,7 +250,7 @@ func (a *Arbiter) gather(ctx context.Context) error {
 		default:
 			others = append(others, *r)
 		}
-		if len(others)-len(dead) > maxClaimants { // the dead are dropped in time, and there may be many
+		if len(others)-len(dead) > maxClaimants { // the dead do not count: they may be many, and are removed later
 			return trimtab.Invalidf("%s has more than %d claims", a.dir, maxClaimants)
 		}
 	}
@@ -258,7 +258,8 @@ func (a *Arbiter) gather(ctx context.Context) error {
 	return nil
 }
 
-// utmost counts a dead claimant at its most: another process may be restoring for it now.
+// utmost returns a dead claimant's claims at their maximum: another process may be restoring its
+// knobs now.
 func utmost(claims map[string]Claim) map[string]Claim {
 	all := maps.Clone(claims)
 	for resource, c := range all {
@@ -268,8 +269,8 @@ func utmost(claims map[string]Claim) map[string]Claim {
 	return all
 }
 
-// read reads another claimant's file; nil: there is none. A file that is no claim is set aside,
-// unless its owner lives, which will rewrite it.
+// read reads another claimant's file; nil: there is none. It moves an invalid file aside, unless
+// the owner lives and will write it again.
 func (a *Arbiter) read(ctx context.Context, path string) (r *record, lives bool, err error) {
 	r, err = readRecord(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -278,24 +279,25 @@ func (a *Arbiter) read(ctx context.Context, path string) (r *record, lives bool,
 	lives = hostfs.Taken(ctx, path)
 	switch {
 	case !lives && (errors.Is(err, errEmpty) || err == nil && (r.Boot != a.who.Boot || a.pathOf(&r.Claimant) != path)):
-		// It died before it claimed; or what was limited before the boot no longer is.
+		// The owner died before it claimed, or made the claim before the last boot, which ended all
+		// limits.
 		return nil, false, os.Remove(path)
 	case err == nil || lives:
 		return r, lives, err
 	case errors.Is(err, trimtab.ErrInvalid) || errors.Is(err, syscall.ELOOP):
 		a.logger.Error("the claim file of a dead process is damaged and was set aside: its limits are not counted until its trimtab runs again", "file", path+aside, "err", err)
-		_ = os.Remove(path + aside) // an earlier one, of whatever kind
+		_ = os.Remove(path + aside) // removes an earlier one
 		return nil, false, os.Rename(path, path+aside)
 	}
 	return nil, false, err
 }
 
-// write writes this claimant's file, unless it says the same.
+// write writes this claimant's file, unless its content is the same.
 func (a *Arbiter) write(ctx context.Context, claims map[string]Claim) error {
 	path := a.pathOf(&a.who)
 	if _, err := os.Lstat(path); len(claims) == 0 && a.file == nil && errors.Is(err, os.ErrNotExist) {
 		a.claimed = claims
-		return nil // it only recommends, and needs no file
+		return nil // the claimant only recommends, and needs no file
 	}
 	if err := a.own(ctx); err != nil {
 		return err
@@ -310,7 +312,7 @@ func (a *Arbiter) write(ctx context.Context, claims map[string]Claim) error {
 	}
 	if err != nil {
 		if _, bad := readRecord(path); errors.Is(bad, errEmpty) {
-			_ = a.Close(true) // on a full disk: it would keep the others from all rises
+			_ = a.Close(true) // on a full disk: an empty file would block all raises of the others
 		}
 		return fmt.Errorf("write claim: %w", err)
 	}
@@ -323,7 +325,7 @@ func (a *Arbiter) own(ctx context.Context) error {
 	if a.file != nil && a.file.There() {
 		return nil
 	}
-	if a.file != nil { // somebody removed it, or set it aside
+	if a.file != nil { // the file was removed, or moved aside
 		a.file.Close()
 		a.file = nil
 	}

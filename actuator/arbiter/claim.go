@@ -7,16 +7,16 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Claim is what one claimant uses of one resource, in the resource's unit.
+// Claim is one claimant's use of one resource, in the resource's unit.
 type Claim struct {
-	// Now is what its knobs are limited to together.
+	// Now is the sum of the limits of its knobs.
 	Now float64 `json:"now"`
-	// May is the most that they may come to without another grant, at least Now.
+	// May is the largest sum that the limits may reach without another grant, at least Now.
 	May float64 `json:"may"`
-	// Root is the group of processes that Capacity was measured of, as an absolute
-	// path; "": the host. What is claimed in a root is claimed in all above it.
+	// Root is the control group of which Capacity was measured, as an absolute path; "": the host.
+	// A claim in a root is also a claim in all roots above it.
 	Root string `json:"root,omitempty"`
-	// Capacity is what pools may have in Root together; nil: not measured.
+	// Capacity is the capacity of Root for all pools together; nil: not measured.
 	Capacity *float64 `json:"capacity,omitempty"`
 }
 
@@ -30,17 +30,17 @@ func (c *Claim) validate() error {
 	return nil
 }
 
-// Room returns the most that a claimant may raise its knobs to in sum, given the others' claims.
-// It is infinite where nothing was measured, or no other claims anything: a single pool has its
-// own limit. It may be less than own.Now: then nothing is raised, and nothing need be lowered.
+// Room returns the largest sum to which a claimant may raise its knobs, given the others' claims.
+// It is infinite if nothing was measured or no other claimant exists: a single pool has its own
+// limit. If it is less than own.Now, the claimant must raise nothing, and need not lower anything.
 func Room(own Claim, others []Claim) float64 {
 	room := math.Inf(1)
 	if !claimed(own, others) {
 		return room
 	}
 	for _, d := range append([]Claim{own}, others...) {
-		// Each root that has the claimant's in it bounds all that is claimed in it.
-		// Where several measured one root, the least counts: it has the largest reserve.
+		// Every root that contains the claimant's root limits all claims in it. If several
+		// claimants measured one root, the smallest value counts: it leaves the largest reserve.
 		if d.Capacity != nil && within(own.Root, d.Root) {
 			room = min(room, roomIn(d.Root, *d.Capacity, own, others))
 		}
@@ -48,7 +48,7 @@ func Room(own Claim, others []Claim) float64 {
 	return room
 }
 
-// roomIn is Room within one root.
+// roomIn returns Room within one root.
 func roomIn(root string, capacity float64, own Claim, others []Claim) float64 {
 	now, may := 0.0, 0.0
 	for _, o := range others {
@@ -60,7 +60,7 @@ func roomIn(root string, capacity float64, own Claim, others []Claim) float64 {
 	return max(capacity-may, min(own.May, capacity-now))
 }
 
-// within reports whether a root is another, or lies in it.
+// within reports whether root equals other, or lies in it.
 func within(root, other string) bool {
 	other = strings.TrimSuffix(other, "/")
 	return root == other || other == "" || strings.HasPrefix(root, other+"/")

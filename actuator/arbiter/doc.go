@@ -1,10 +1,9 @@
-// Package arbiter keeps what all pools of one host have together within what the
-// host has.
+// Package arbiter keeps the sum of the allocations of all pools of one host within the host's
+// capacity.
 //
-// Several processes may turn knobs of one host, each for a pool of its own. Each
-// is a claimant. It claims, by resource, what its knobs are limited to now, and the
-// most that they may come to by themselves, which counts the baselines that come
-// back when a lease ends:
+// Several processes may set knobs of one host, each for a pool of its own. Each is a claimant. For
+// each resource it claims the sum of its limits now, and the largest sum that they may reach
+// without asking again, for example when a lease expires and the baselines are restored:
 //
 //	now ≤ may
 //
@@ -13,16 +12,14 @@
 //	n ≤ capacity − Σ may of the others,  or
 //	n ≤ may and n ≤ capacity − Σ now of the others
 //
-// (see [Room]). While the baselines of all fit the host, the limits of all do, at
-// any instant and whoever dies. Where the baselines alone are more than the host,
-// which is nobody's doing here, the limits that are in force still are not raised
-// beyond it. Nobody is ever lowered: what is not granted is not raised.
+// (see [Room]). While the sum of all baselines fits the host, so does the sum of all limits at any
+// instant, whichever process dies. If the baselines alone exceed the host, limits are still not
+// raised beyond it. The arbiter never lowers a limit; it only refuses raises.
 //
-// [Arbiter] keeps the claims in a directory that the processes share, one file per
-// claimant. The claimant locks its file as long as it lives. A claim is written
-// before a knob is raised and after one is lowered. The claim of a dead claimant
-// counts, with all that it may come to, until somebody finds that its journal has
-// nothing left to restore.
+// [Arbiter] keeps the claims in a directory that the processes share, one file per claimant. The
+// claimant locks its file as long as it lives. A claim is written before a knob is raised and after
+// one is lowered. The claim of a dead claimant counts at its maximum until another claimant finds
+// that its journal has nothing left to restore.
 //
 // It knows no knob and no plan.
 //

@@ -13,14 +13,14 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Claimant identifies who claims.
+// Claimant identifies a claimant.
 type Claimant struct {
-	// Journal is the directory of its journal, which names it.
+	// Journal is the directory of its journal, which identifies it.
 	Journal string `json:"journal"`
-	// Pool and PID are for people.
+	// Pool and PID are shown to people.
 	Pool string `json:"pool"`
 	PID  int    `json:"pid"`
-	// Boot names the boot of the host: nothing that was claimed outlives one.
+	// Boot identifies the boot of the host: claims of an earlier boot are invalid.
 	Boot string `json:"boot"`
 }
 
@@ -35,7 +35,7 @@ type record struct {
 // then JSON, then blanks up to fileSize, so that a change of the claim works on a full disk.
 const (
 	fileSize = 4 << 10
-	// maxFile is the most that is read of a file.
+	// maxFile is the longest file that is read, in bytes.
 	maxFile = 64 << 10
 	// sumLength is the length of the first line.
 	sumLength = 9
@@ -88,7 +88,7 @@ func decode(b []byte) (*record, error) {
 
 func checksum(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
 
-// readRecord reads a claimant's file, whatever lies there.
+// readRecord reads a claimant's file, whatever its type and content.
 func readRecord(path string) (*record, error) {
 	// Non-blocking, so that a pipe in its place cannot hang the reader.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)

@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// The kernel answers EINVAL to a value that is valid by itself, but conflicts with another file
-// of the group. These functions name that file.
+// If a value is valid by itself but conflicts with another file of the group, the kernel answers
+// EINVAL. These functions find that file.
 
 // burstFile returns the file of a group's CFS burst.
 func burstFile(root *hostfs.Root, group string) string {
@@ -29,7 +29,7 @@ func overBurst(root *hostfs.Root, group string, q hostfs.Quota) error {
 	name := burstFile(root, group)
 	text, err := root.Read(name)
 	if err != nil || q.Micros < 0 {
-		return nil // a kernel before 5.14 has none; without quota there is no burst
+		return nil // a kernel before 5.14 has no burst; without a quota there is none
 	}
 	burst, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 	if err != nil || burst <= q.Micros {
@@ -39,7 +39,7 @@ func overBurst(root *hostfs.Root, group string, q hostfs.Quota) error {
 		q.Micros, burst, path.Join(root.Path(), name), trimtab.ErrRefused)
 }
 
-// whyQuota adds to the kernel's refusal of a quota what in another file is the cause.
+// whyQuota adds to the kernel's refusal of a quota the other file that caused it.
 func whyQuota(root *hostfs.Root, group string, q hostfs.Quota, err error) error {
 	if !errors.Is(err, syscall.EINVAL) {
 		return err
@@ -50,7 +50,7 @@ func whyQuota(root *hostfs.Root, group string, q hostfs.Quota, err error) error 
 	return err
 }
 
-// whyWeight is whyQuota for a weight: the kernel accepts none while cpu.idle is 1
+// whyWeight does the same for a weight: the kernel accepts none while cpu.idle is 1
 // (kernel/sched/fair.c, sched_group_set_shares).
 func whyWeight(root *hostfs.Root, group string, err error) error {
 	if !errors.Is(err, syscall.EINVAL) {
@@ -63,8 +63,8 @@ func whyWeight(root *hostfs.Root, group string, err error) error {
 	return fmt.Errorf("the group is idle, and takes no weight while %s is 1: write 0 to that file first: %w: %w", path.Join(root.Path(), name), trimtab.ErrRefused, err)
 }
 
-// Beside lists the groups that are siblings of a pool's groups and not of the pool; ours says
-// which are. It fails with trimtab.ErrRefused if the group above has processes of its own.
+// Beside lists the siblings of a pool's groups that do not belong to the pool; ours reports which
+// do. The error is trimtab.ErrRefused if the parent group has processes of its own.
 func Beside(root, above string, ours func(group string) bool) (strangers []string, err error) {
 	r, err := hostfs.OpenRoot(root)
 	if err != nil {

@@ -13,10 +13,10 @@ const boundsEvery = 10 * time.Second
 
 // bounds is the state of the quota of a group that shares by weight.
 type bounds struct {
-	// last is what this process set, or found as expected; nil: nothing yet, and the present
-	// quota is the site's, which is lifted.
+	// last is the quota that this process set, or found as expected; nil: none yet, so the present
+	// quota is the operator's, which Adopt removes.
 	last *trimtab.Amount
-	// found is what another program set since; nil: nothing.
+	// found is the quota that another program set since; nil: none did.
 	found *trimtab.Amount
 	at    time.Duration
 }
@@ -24,7 +24,8 @@ type bounds struct {
 // ours records that this process set the present value.
 func (b *bounds) ours(a trimtab.Amount) { b.last, b.found = &a, nil }
 
-// another notes a quota that is not as it should be, and reports whether another program set it.
+// another records a quota that differs from the expected one, and reports whether another program
+// set it.
 func (b *bounds) another(a trimtab.Amount) bool {
 	if b.found = nil; b.last != nil && !a.Equal(*b.last, quantum) {
 		b.found = &a
@@ -32,8 +33,8 @@ func (b *bounds) another(a trimtab.Amount) bool {
 	return b.found != nil
 }
 
-// InForce returns an error where another program set a quota on the group: that bounds what its
-// weight gives it, and is left alone. It looks now and then.
+// InForce returns an error if another program set a quota on the group, which limits what the
+// group's weight gives it. trimtab does not change that quota. It checks every boundsEvery.
 func (k *Share) InForce() error {
 	if now := hostfs.BootTime(); k.last != nil && now-k.at >= boundsEvery {
 		k.at = now

@@ -16,34 +16,34 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Config says which group.
+// Config names the group.
 type Config struct {
-	// Root is the declared directory: the mount of the hierarchy that has the
-	// cpu controller, or a group in it. Nothing outside is ever written.
+	// Root is the declared directory: the mount of the hierarchy that has the cpu controller, or a
+	// group in it. trimtab never writes outside it.
 	Root string `json:"root"`
-	// Path is the group, relative to Root; not Root itself.
+	// Path is the path of the group relative to Root, which it must not equal.
 	Path string `json:"path"`
-	// Force writes groups of systemd units that were not delegated.
+	// Force allows writing groups of systemd units that were not delegated.
 	Force bool `json:"force,omitempty"`
-	// Parents are those that may be raised for the sake of this group.
+	// Parents are the parent groups whose quotas may be raised if they are below this group's.
 	Parents []Parent `json:"parents,omitempty"`
 	// Bursts says that trimtab sets the group's CFS burst, which was 0 before.
 	Bursts bool `json:"bursts,omitempty"`
-	// Weighs says that trimtab sets the group's weight, which was the usual one before.
+	// Weighs says that trimtab sets the group's weight, which was the kernel's default before.
 	Weighs bool `json:"weighs,omitempty"`
 	// Roots lets the knobs of one root share its open files, two descriptors each. Nil: they do
 	// not share.
 	Roots *Roots `json:"-"`
 }
 
-// Roots are the open roots of knobs, by path. The zero Roots is empty. It is
-// safe for concurrent use.
+// Roots has the open roots of knobs, by path. The zero Roots is empty. It is safe for concurrent
+// use.
 type Roots struct {
 	mu   sync.Mutex
 	open map[string]*hostfs.Root
 }
 
-// root opens a root, or shares it.
+// root opens a root, or returns the open one.
 func (r *Roots) root(at string) (*hostfs.Root, error) {
 	if r == nil {
 		return hostfs.OpenRoot(at)
@@ -67,13 +67,13 @@ func (r *Roots) root(at string) (*hostfs.Root, error) {
 	return root, nil
 }
 
-// Parent is a group above, whose quota trimtab may raise to one value.
+// Parent is a parent group whose quota trimtab may raise to one value.
 type Parent struct {
 	// Path is relative to Root.
 	Path string `json:"path"`
-	// Raise is what it is set to when its quota is in the way, in cores.
+	// Raise is the quota to which it is raised when it is too low, in cores.
 	Raise float64 `json:"raise"`
-	// Baseline is what it had when the knob was opened; Open fills it.
+	// Baseline is its quota when the knob was opened. Open sets it.
 	Baseline *trimtab.Amount `json:"baseline,omitempty"`
 }
 
@@ -83,15 +83,15 @@ type CPU struct {
 	root   *hostfs.Root
 	closed bool
 	period int64
-	// unit is the systemd unit whose own group it is, or "".
+	// unit is the systemd unit to which the group belongs; "": none.
 	unit string
-	// quick is what quick moves keep open; nil: nothing.
+	// quick has the open files for quick moves; nil: none.
 	quick *quick
-	// force is what was seen of the quota's effect.
+	// force has the last readings of the quota's effect.
 	force force
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *CPU) Traits() actuator.Traits {
 	return actuator.Traits{
 		Unit: func() string { return unitIs(&k.config) }, Place: k.Place, Standing: k.Standing, InForce: k.InForce,
@@ -99,8 +99,8 @@ func (k *CPU) Traits() actuator.Traits {
 	}
 }
 
-// Open opens the root. Probe checks whether the group exists, and who owns it: it may come and
-// go.
+// Open opens the root. Probe checks whether the group, which may come and go, exists, and who owns
+// it.
 func Open(c Config) (*CPU, error) {
 	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || strings.HasPrefix(c.Path, "..") {
 		return nil, trimtab.Invalidf("cgroup %q: want a path relative to the root %s", c.Path, c.Root)
@@ -131,7 +131,7 @@ func Open(c Config) (*CPU, error) {
 // quantum is the coarsest step of a quota: 1 us in the shortest period.
 const quantum = 1.0 / hostfs.MinPeriod
 
-// kind marks what Undo returns.
+// kind is the format name in what Undo returns.
 const kind = "cgroup-cpu/1"
 
 type undo struct {
@@ -139,8 +139,8 @@ type undo struct {
 	Config
 }
 
-// Reopen opens the knob that undo describes. The error is
-// trimtab.ErrUnsupported when undo is another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func Reopen(b []byte) (*CPU, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
@@ -187,7 +187,7 @@ func (k *CPU) Close() error {
 	return k.root.Close()
 }
 
-// Probe says whether the group is there and has the controller.
+// Probe returns an error unless the group exists and has the controller.
 func (k *CPU) Probe(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe cgroup %s: %w", k.config.Path, err)
@@ -208,7 +208,7 @@ func (k *CPU) Probe(ctx context.Context) error {
 	return nil
 }
 
-// MayWrite says whether the group is free to be written, and by this process.
+// MayWrite returns an error if another manager owns the group, or this process may not write it.
 func (k *CPU) MayWrite(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe cgroup %s: %w", k.config.Path, err)
@@ -245,8 +245,8 @@ func (k *CPU) Nearest(a trimtab.Amount) trimtab.Amount {
 	return hostfs.Quota{Period: k.period}.With(a).Amount()
 }
 
-// Write sets the quota. In version 1 it fails with trimtab.ErrRefused, before any effect,
-// when a parent that may not be raised gives less.
+// Write sets the quota. In version 1 it returns trimtab.ErrRefused, without any effect, if the
+// quota of a parent that may not be raised is lower.
 func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write cgroup %s: %w", k.config.Path, err)
@@ -263,7 +263,7 @@ func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
 		return fmt.Errorf("write cgroup %s: %w", k.config.Path, err)
 	}
 	next := now.With(a)
-	// An unlimited child has what its parents have: nothing to raise for it.
+	// An unlimited child never exceeds its parents, so none needs raising.
 	if !a.Unlimited {
 		if err := k.raiseParents(ctx, next.Amount()); err != nil {
 			return err
@@ -278,10 +278,10 @@ func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
 	return nil
 }
 
-// set sets the quota of a group that has now, of a systemd unit through systemd.
+// set sets the quota of a group whose quota is now; for a systemd unit it asks systemd.
 func (k *CPU) set(ctx context.Context, group string, now hostfs.Quota, a trimtab.Amount) error {
 	if unit := unitOf(k.root, group); unit != "" {
-		// systemd says nothing of a quota that the kernel refuses.
+		// systemd does not report a quota that the kernel refuses.
 		if err := overBurst(k.root, group, now.With(a)); err != nil {
 			return fmt.Errorf("write cgroup %s: %w", group, err)
 		}
@@ -295,7 +295,7 @@ func (k *CPU) set(ctx context.Context, group string, now hostfs.Quota, a trimtab
 	return whyQuota(k.root, group, q, k.root.Write(k.file(group), text))
 }
 
-// file is where the quota of a group is written.
+// file returns the file of a group's quota.
 func (k *CPU) file(group string) string {
 	if k.root.CgroupVersion(group) == 2 {
 		return path.Join(group, "cpu.max")

@@ -8,25 +8,23 @@
 //	weight = cpu.weight                             version 2; 1 to 10000, default 100
 //	weight = cpu.shares · 100 / 1024                version 1; 2 to 262144, default 1024
 //
-// The period stays as it is found. Memory is never lowered below what is in
-// use, the usage without the inactive page cache, and an eighth of it:
+// The period stays as it is found. A memory limit is never lowered below the memory in use (the
+// usage without the inactive page cache) plus an eighth of it:
 //
 //	floor = 9/8 (usage − inactive_file),  at least 4 MiB above it
 //
-// Below twice the floor it is lowered by an eighth at a time, and the use is read before
-// each step; where the floor rises above the goal meanwhile, the limit goes back.
+// Below twice the floor the limit is lowered by an eighth at a time, and the usage is read before
+// each step. If the floor rises above the goal meanwhile, the old limit is restored.
 //
 // Source: Linux, sched-bwc.rst, cgroup-v1/memory.rst and cgroup-v2.rst, "CPU
 // Interface Files" and "Memory Interface Files"; which groups belong to systemd is in
 // systemd's CGROUP_DELEGATION.
 //
-// A group of a systemd unit that was not delegated is read, and a write of it
-// is refused. systemd sets the group of each unit again at daemon-reload, also of
-// one that was delegated: what is to stay there is set through systemd, as a
-// property of the unit, where systemd runs this host's version 2. A value that a
-// parent's limit would not let through is not in force: Standing tells what is, and names
-// the parent, unless the configuration lets trimtab raise that parent. The kernel of version
-// 1 refuses such a quota.
+// The group of a systemd unit that was not delegated can be read; a write is refused. At
+// daemon-reload systemd sets the values of every unit's group again, even if it was delegated. So
+// on version 2 trimtab sets the values of units through systemd, as properties. A value above a
+// parent's limit is not in force: Standing reports the parent and its limit, unless the
+// configuration lets trimtab raise that parent. With version 1 the kernel refuses such a quota.
 //
 // [Create] makes groups for services that trimtab starts itself. The package
 // keeps no journal: the actuator's holds what [CPU.Undo] returns.

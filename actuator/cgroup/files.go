@@ -21,7 +21,7 @@ type Files struct {
 	closed bool
 }
 
-// OpenFiles opens the root. The group may come and go.
+// OpenFiles opens the root. The group may not exist yet.
 func OpenFiles(c Config) (*Files, error) {
 	if len(c.Parents) > 0 {
 		return nil, trimtab.Invalidf("cgroup %s: only parents of a quota are raised", c.Path)
@@ -36,10 +36,10 @@ func OpenFiles(c Config) (*Files, error) {
 	return &Files{config: c, root: root}, nil
 }
 
-// Group is the path of the group, relative to the root.
+// Group returns the path of the group, relative to the root.
 func (f *Files) Group() string { return f.config.Path }
 
-// Root is the declared directory.
+// Root returns the declared directory.
 func (f *Files) Root() *hostfs.Root { return f.root }
 
 // Close releases the root. Closing again does nothing.
@@ -70,13 +70,13 @@ func (f *Files) Version(only1 string) int {
 // Read returns the content of a file of the group, without the space around it.
 func (f *Files) Read(name string) (string, error) { return f.ReadOf(f.config.Path, name) }
 
-// ReadOf is Read for another group below the root.
+// ReadOf reads a file of another group below the root, without the space around its content.
 func (f *Files) ReadOf(group, name string) (string, error) {
 	text, err := f.root.Read(path.Join(group, name))
 	return strings.TrimSpace(text), gone(err)
 }
 
-// Write hands a value to a file of the group.
+// Write writes a value to a file of the group.
 func (f *Files) Write(name, value string) error {
 	return gone(f.root.Write(path.Join(f.config.Path, name), value))
 }
@@ -90,8 +90,8 @@ func gone(err error) error {
 	return err
 }
 
-// Probe returns an error unless the group exists and has the file name. maker, such as "the
-// cpuset controller", is named in the error as what would create that file.
+// Probe returns an error unless the group exists and has the file name. The error names maker, such
+// as "the cpuset controller", as what would create that file.
 func (f *Files) Probe(ctx context.Context, maker, name string) error {
 	err := ctx.Err()
 	if err == nil {
@@ -111,7 +111,7 @@ func (f *Files) Probe(ctx context.Context, maker, name string) error {
 	return nil
 }
 
-// Owned returns an error that is trimtab.ErrRefused where systemd owns the group.
+// Owned returns trimtab.ErrRefused if systemd owns the group.
 func (f *Files) Owned() error { return owned(&f.config) }
 
 // MayWrite returns an error if systemd owns the group, or this process has no right to

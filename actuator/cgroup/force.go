@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// forceEvery is how often is looked whether a quota is in force.
+	// forceEvery is how often a knob checks whether its quota has an effect.
 	forceEvery = 10 * time.Second
-	// forceSlack is how far a group's use may exceed its quota, as a factor, forceCores in cores:
-	// a quota is enforced in slices.
+	// forceSlack is the factor, and forceCores the number of cores, by which a group's usage may
+	// exceed its quota: the kernel enforces a quota in slices.
 	forceSlack, forceCores = 1.2, 0.05
-	// forceLooks is after how many such readings in a row it is reported: between two readings
-	// the quota may have been another.
+	// forceLooks is the number of such readings in a row after which it is reported: the quota may
+	// have changed between two readings.
 	forceLooks = 2
 )
 
-// force is the last reading of a quota's effect.
+// force has the last readings of a quota's effect.
 type force struct {
 	at    time.Duration
 	quota hostfs.Quota
@@ -31,19 +31,19 @@ type force struct {
 	why   error
 }
 
-// rawForce is the content of cpu.stat: CPU time used, in seconds, periods of the quota, and in
-// how many of them it stopped the group.
+// rawForce is the content of cpu.stat: the CPU time used, in seconds, the number of quota periods,
+// and the number of those in which the quota throttled the group.
 type rawForce struct {
 	used             float64
 	periods, stopped uint64
 }
 
-// InForce returns an error where the quota reads back and does nothing, as under a scheduler
-// of sched_ext that knows none: the group used more than its quota, and the kernel counted no
-// period of it. Read looks, of groups of version 2.
+// InForce returns an error if the quota reads back but has no effect, for example under a sched_ext
+// scheduler without quotas: the group used more than its quota, and the kernel counted no period.
+// Read takes the measurements, for groups of version 2.
 func (k *CPU) InForce() error { return k.force.why }
 
-// watch looks at the effect of a quota, now and then.
+// watch checks the effect of a quota every forceEvery.
 func (k *CPU) watch(q hostfs.Quota, now time.Duration) {
 	f := &k.force
 	if q.Micros < 0 || k.root.CgroupVersion(k.config.Path) != 2 {
@@ -62,8 +62,8 @@ func (k *CPU) watch(q hostfs.Quota, now time.Duration) {
 	if f.at > 0 && f.quota == q {
 		cores := (next.stat.used - f.stat.used) / (now - f.at).Seconds()
 		switch {
-		case next.stat.periods != f.stat.periods: // it is enforced
-		case cores <= q.Amount().Value*forceSlack+forceCores: // nothing to enforce
+		case next.stat.periods != f.stat.periods: // the kernel enforces it
+		case cores <= q.Amount().Value*forceSlack+forceCores: // too little usage to tell
 			next.over, next.why = f.over, f.why
 		default:
 			if next.over = f.over + 1; next.over >= forceLooks {
@@ -75,7 +75,7 @@ func (k *CPU) watch(q hostfs.Quota, now time.Duration) {
 	*f = next
 }
 
-// parseForce reads cpu.stat; what it does not say is 0.
+// parseForce parses cpu.stat; missing values are 0.
 func parseForce(text string) (r rawForce) {
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -93,12 +93,12 @@ func parseForce(text string) (r rawForce) {
 	return r
 }
 
-// scheduledBy names the scheduler of sched_ext that runs, "" where none does.
+// scheduledBy returns the name of the running sched_ext scheduler; "": none runs.
 func scheduledBy(dir string) string {
 	state, err := os.ReadFile(path.Join(dir, "state"))
 	if err != nil || strings.TrimSpace(string(state)) != "enabled" {
 		return " (do its tasks have a real-time class?)"
 	}
-	name, _ := os.ReadFile(path.Join(dir, "root", "ops")) // without it its name is not known
+	name, _ := os.ReadFile(path.Join(dir, "root", "ops")) // on an error the name is unknown
 	return fmt.Sprintf(" (the scheduler %s of sched_ext runs, which need not know quotas and weights: end it, or use one that does)", strings.TrimSpace(string(name)))
 }

@@ -16,17 +16,17 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Group is a control group that trimtab made, with its counterparts in the hierarchies of other
-// controllers, and the one that accounts CPU time, where version 1 keeps them apart.
+// Group is a control group that trimtab made. With version 1 it includes the groups of the same
+// name in other controllers' hierarchies, and in the one that accounts CPU time.
 type Group struct {
 	name  string
 	roots []*hostfs.Root
-	// made are the roots in which it was not there before.
+	// made are the hierarchies in which trimtab created the group.
 	made []*hostfs.Root
 }
 
-// Create makes the group name, a path relative to root whose parent exists, with the cpu
-// controller and those named. An existing group is used as it is.
+// Create creates the group name with the cpu controller and the given ones. name is a path relative
+// to root, and its parent must exist. An existing group is used as it is.
 func Create(root, name string, controllers ...string) (*Group, error) {
 	if name == "." || name != path.Clean(name) || path.IsAbs(name) || strings.HasPrefix(name, "..") {
 		return nil, trimtab.Invalidf("create cgroup %q: want a plain relative path", name)
@@ -36,7 +36,7 @@ func Create(root, name string, controllers ...string) (*Group, error) {
 		g.discard()
 		return nil, fmt.Errorf("create cgroup %s: %w", name, err)
 	}
-	// The hierarchy that accounts only measures: without it the limit still works.
+	// Without the accounting hierarchy, which only measures, the limit still works.
 	_ = g.makeTwin(hostfs.Accounting(root), "cpuacct")
 	for _, controller := range controllers {
 		if err := g.makeTwin(hostfs.Twin(root, controller), controller); err != nil {
@@ -47,7 +47,7 @@ func Create(root, name string, controllers ...string) (*Group, error) {
 	return g, nil
 }
 
-// discard removes what was made, and leaves what is in use.
+// discard removes the groups that were created, except those in use.
 func (g *Group) discard() {
 	for _, r := range g.made {
 		_ = r.Rmdir(g.name)
@@ -55,7 +55,7 @@ func (g *Group) discard() {
 	g.close()
 }
 
-// makeTwin makes the group in another hierarchy of version 1; "": there is none.
+// makeTwin creates the group in another hierarchy of version 1; "": there is none.
 func (g *Group) makeTwin(dir, controller string) error {
 	if dir == "" {
 		return nil
@@ -89,13 +89,13 @@ func (g *Group) makeIn(dir string, controllers []string) error {
 	return nil
 }
 
-// fillCPUSet gives a group of version 1 what its parent has: in one that is empty,
-// as it is made, no process may live.
+// fillCPUSet copies the cpuset of the parent to a new group of version 1, which has an empty one,
+// in which no process can run.
 func fillCPUSet(r *hostfs.Root, group string) error {
 	for _, file := range []string{"cpuset.mems", "cpuset.cpus"} {
 		own, err := r.Read(path.Join(group, file))
 		if errors.Is(err, os.ErrNotExist) {
-			return nil // it is kept in another hierarchy
+			return nil // another hierarchy has the cpuset
 		}
 		if err != nil || strings.TrimSpace(own) != "" {
 			return err
@@ -111,12 +111,12 @@ func fillCPUSet(r *hostfs.Root, group string) error {
 	return nil
 }
 
-// make makes the group in one hierarchy.
+// make creates the group in one hierarchy.
 func (g *Group) make(r *hostfs.Root, controllers []string) error {
 	if r.Filesystem() == hostfs.Cgroup2 {
 		// Without this the group has no files of the controller, such as cpu.max, and the knob's
-		// probe says so. If the parent has processes of its own the kernel would not refuse, but
-		// then let no process into the group.
+		// probe says so. If the parent has processes of its own, the kernel accepts this, but then
+		// refuses every process in the group.
 		control := path.Join(path.Dir(g.name), "cgroup.subtree_control")
 		on, err := r.Read(control)
 		for _, controller := range controllers {
@@ -135,8 +135,8 @@ func (g *Group) make(r *hostfs.Root, controllers []string) error {
 	return err
 }
 
-// inhabited reports whether processes live in a group of version 2 itself, of
-// which only the hierarchy's root may have controlled children then.
+// inhabited reports whether a group of version 2 has processes of its own. Then it may not have
+// children with controllers, unless it is the root of the hierarchy.
 func inhabited(r *hostfs.Root, group string) bool {
 	if ok, err := r.Exists(path.Join(group, "cgroup.type")); err == nil && !ok {
 		return false // the hierarchy's root
@@ -158,8 +158,8 @@ func (g *Group) AddProcess(pid int) error {
 	return nil
 }
 
-// Remove removes the group, waiting for processes that are just ending until
-// ctx ends. A group that is gone is no error.
+// Remove removes the group. It waits for processes that are just ending, until ctx ends. It is no
+// error if the group does not exist.
 func (g *Group) Remove(ctx context.Context) error {
 	defer g.close()
 	for _, r := range slices.Backward(g.roots) {
@@ -188,8 +188,8 @@ func (g *Group) close() {
 	g.roots = nil
 }
 
-// Writable tries whether groups with a quota can be made beneath root: it
-// makes one, limits it, and removes it.
+// Writable tries whether groups with a quota can be created below root: it creates one, limits it,
+// and removes it.
 func Writable(root string) error {
 	name := "trimtab-probe-" + strconv.Itoa(os.Getpid())
 	g, err := Create(root, name)

@@ -8,14 +8,14 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// stepDown is the fraction by which a limit is lowered at a time: the margin, so that one step
-// takes no more than was just measured to be free.
+// stepDown is the fraction by which one step lowers a limit. It equals the margin, so that one step
+// takes only memory that was just measured as free.
 const stepDown = margin
 
-// lower sets a limit that is less than now.
+// lower sets a limit below the present one.
 func (k *Memory) lower(ctx context.Context, now, goal trimtab.Amount) error {
 	err := lower(now, goal, func() (trimtab.Amount, error) { return k.Floor(ctx) }, func(v trimtab.Amount) error {
-		if v == now { // up is free of danger, also when nobody waits for this any more
+		if v == now { // raising the limit again is safe even if ctx has ended
 			ctx = context.WithoutCancel(ctx)
 		}
 		return k.set(ctx, v)
@@ -51,8 +51,8 @@ func lower(now, goal trimtab.Amount, floor func() (trimtab.Amount, error), set f
 	return nil
 }
 
-// step returns the next limit from at down to goal: first twice the floor, then an eighth less at
-// a time.
+// step returns the next limit on the way from at down to goal: first twice the floor, then an
+// eighth less each time.
 func step(at, goal, floor trimtab.Amount) trimtab.Amount {
 	next := trimtab.Units(2 * floor.Value)
 	if !next.Less(at) {

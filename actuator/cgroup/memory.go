@@ -21,22 +21,23 @@ import (
 func page() float64 { return float64(os.Getpagesize()) }
 
 const (
-	// margin is the fraction of the use that stays free above it, and leastMargin the least of
-	// that, in bytes.
+	// margin is the fraction of the usage that stays free above it; leastMargin is its lower bound,
+	// in bytes.
 	margin, leastMargin = 1.0 / 8, 4 << 20
-	// unlimited1 is the limit from which on version 1 means none: its counter's
-	// end is 2^63 rounded down to pages.
+	// unlimited1 is the value from which version 1 means unlimited: its counter ends at 2^63,
+	// rounded down to pages.
 	unlimited1 = 1 << 60
 )
 
-// Memory is the memory limit of one group. It never takes away what is in use, and a margin.
+// Memory is the memory limit of one group. It is never lowered below the memory in use plus a
+// margin.
 type Memory struct {
 	config Config
 	root   *hostfs.Root
 	closed bool
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Memory) Traits() actuator.Traits {
 	return actuator.Traits{Unit: func() string { return unitIs(&k.config) }, Place: k.Place, Standing: k.Standing, Floor: k.Floor}
 }
@@ -59,11 +60,11 @@ func OpenMemory(c Config) (*Memory, error) {
 	return &Memory{config: c, root: root}, nil
 }
 
-// memoryKind marks what Undo returns.
+// memoryKind is the format name in what Undo returns.
 const memoryKind = "cgroup-memory/1"
 
-// ReopenMemory opens the knob that undo describes. The error is
-// trimtab.ErrUnsupported when undo is another kind of knob's.
+// ReopenMemory opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo
+// belongs to another kind of knob.
 func ReopenMemory(b []byte) (*Memory, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != memoryKind {
@@ -107,7 +108,7 @@ func (k *Memory) version(group string) int {
 	return 2
 }
 
-// Probe says whether the group is there and has the controller.
+// Probe returns an error unless the group exists and has the controller.
 func (k *Memory) Probe(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
@@ -131,7 +132,7 @@ func (k *Memory) Probe(ctx context.Context) error {
 	return nil
 }
 
-// MayWrite says whether the group is free to be written, and by this process.
+// MayWrite returns an error if another manager owns the group, or this process may not write it.
 func (k *Memory) MayWrite(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
@@ -196,7 +197,7 @@ func (k *Memory) inUse() (float64, error) {
 		if name != inactive {
 			continue
 		}
-		// What cannot be read is in use.
+		// If it cannot be read, all of the usage counts as in use.
 		if v, err := strconv.ParseUint(value, 10, 63); err == nil {
 			return float64(used - min(used, v)), nil
 		}
@@ -228,8 +229,8 @@ func pages(a trimtab.Amount, page float64) trimtab.Amount {
 }
 
 // Write sets the limit. Lowering it below Floor fails with trimtab.ErrRefused before any effect.
-// The kernel of version 1 refuses a limit that it cannot reach by reclaim; that of version 2
-// would kill processes, so close to the use it is lowered in steps.
+// The kernel of version 1 refuses a limit that it cannot reach by reclaim; the kernel of version 2
+// would kill processes, so close to the usage Write lowers the limit in steps.
 func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write memory of cgroup %s: %w", k.config.Path, err)
@@ -248,7 +249,7 @@ func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 	return k.set(ctx, next)
 }
 
-// set sets the limit, of a systemd unit through systemd.
+// set sets the limit; for a systemd unit it asks systemd.
 func (k *Memory) set(ctx context.Context, next trimtab.Amount) error {
 	if unit := unitOf(k.root, k.config.Path); unit != "" {
 		bytes := uint64(infinity)
@@ -275,7 +276,7 @@ func (k *Memory) file(group string) string {
 	return path.Join(group, "memory.max")
 }
 
-// Standing returns the least limit of a group above.
+// Standing returns the lowest limit of the parent groups.
 func (k *Memory) Standing(context.Context) *trimtab.Standing {
 	return tightest(ancestors(k.root, k.config.Path), k.limit)
 }

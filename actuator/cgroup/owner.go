@@ -26,7 +26,7 @@ func owned(c *Config) error {
 	unit, top := "", ""
 	for group := filepath.Join(c.Root, c.Path); group != "/" && group != "."; group = filepath.Dir(group) {
 		if !isUnit(filepath.Base(group)) {
-			continue // names are the cheaper test
+			continue // checking the name first is cheaper
 		}
 		if top == "" {
 			if top = managedTop(group); top == "" {
@@ -47,7 +47,7 @@ func owned(c *Config) error {
 		return nil
 	}
 	advice := "set Delegate=yes in the unit"
-	if strings.HasSuffix(unit, ".slice") { // systemd delegates no slice
+	if strings.HasSuffix(unit, ".slice") { // systemd never delegates a slice
 		advice = "name a group below a service with Delegate=yes"
 	}
 	return fmt.Errorf("cgroup %s belongs to the systemd unit %s, which would write over it; %s, or force in the knob: %w",
@@ -82,8 +82,8 @@ func managedTop(group string) string {
 	return ""
 }
 
-// unitIs returns the systemd unit whose own group this is, in either version of cgroups; "": it
-// belongs to none, or no systemd manages the groups there.
+// unitIs returns the systemd unit whose own group this is, in either version of cgroups; "": it is
+// no unit's, or no systemd manages the groups there.
 func unitIs(c *Config) string {
 	group := filepath.Join(c.Root, c.Path)
 	if !isUnit(filepath.Base(group)) {
@@ -96,7 +96,7 @@ func unitIs(c *Config) string {
 	return unitAt(strings.TrimPrefix(group, top+"/"))
 }
 
-// inHierarchy reports whether a directory is a control group of the kernel's.
+// inHierarchy reports whether a directory is a real control group.
 func inHierarchy(dir string) bool {
 	var s unix.Statfs_t
 	return unix.Statfs(dir, &s) == nil && (s.Type == unix.CGROUP2_SUPER_MAGIC || s.Type == unix.CGROUP_SUPER_MAGIC)
@@ -111,7 +111,7 @@ func isDir(name string) bool {
 func delegated(group string) bool {
 	for _, attribute := range []string{"trusted.delegate", "user.delegate"} {
 		var b [8]byte
-		// An error means that it is not marked, or that nobody may know.
+		// On an error the group counts as not marked.
 		if n, err := unix.Getxattr(group, attribute, b[:]); err == nil && string(b[:n]) == "1" {
 			return true
 		}
@@ -119,7 +119,7 @@ func delegated(group string) bool {
 	return false
 }
 
-// isUnit reports whether systemd names its groups like this.
+// isUnit reports whether a name has the form of a systemd unit with a control group.
 func isUnit(name string) bool {
 	for _, suffix := range []string{".service", ".scope", ".slice"} {
 		if strings.HasSuffix(name, suffix) {

@@ -11,11 +11,11 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// ancestors returns the groups above, from the root's own down.
+// ancestors returns the parent groups, from the topmost down.
 func (k *CPU) ancestors() []string { return ancestors(k.root, k.config.Path) }
 
-// ancestors lists the groups above one. The root of a whole hierarchy is left out: it has no
-// limit, which every knob would read every second.
+// ancestors lists the parent groups of one, without the root of the whole hierarchy: it has no
+// limit, and every knob would read it every second.
 func ancestors(root *hostfs.Root, group string) []string {
 	var up []string
 	for p := path.Dir(group); p != "." || !root.Whole(); p = path.Dir(p) {
@@ -27,7 +27,8 @@ func ancestors(root *hostfs.Root, group string) []string {
 	return up
 }
 
-// Standing returns the least that a group above allows, or may be raised to.
+// Standing returns the lowest quota of the parent groups, counting those that may be raised at
+// their raised value.
 func (k *CPU) Standing(ctx context.Context) *trimtab.Standing {
 	return tightest(k.ancestors(), func(group string) (trimtab.Amount, error) {
 		q, err := k.root.QuotaIn(ctx, group)
@@ -39,8 +40,8 @@ func (k *CPU) Standing(ctx context.Context) *trimtab.Standing {
 	})
 }
 
-// tightest returns the group above with the least limit; nil: none has one. A group whose limit
-// cannot be read bounds nothing.
+// tightest returns the parent group with the lowest limit; nil: none has one. It ignores a group
+// whose limit cannot be read.
 func tightest(above []string, limit func(group string) (trimtab.Amount, error)) *trimtab.Standing {
 	var least *trimtab.Standing
 	for _, group := range above {
@@ -58,8 +59,8 @@ func tightest(above []string, limit func(group string) (trimtab.Amount, error)) 
 }
 
 // raiseParents raises parents from the top down to make room for v, as far as they may be raised.
-// It reads all parents before it writes the first. The kernel of version 1 accepts no quota above
-// that of a parent; that of version 2 accepts it, and gives what the parent has.
+// It reads all parents before it writes the first. With version 1 the kernel accepts no quota above
+// that of a parent; with version 2 it accepts it, but the parent's quota still limits the group.
 func (k *CPU) raiseParents(ctx context.Context, v trimtab.Amount) error {
 	var raise []*Parent
 	strict := k.root.CgroupVersion(k.config.Path) == 1
@@ -96,8 +97,8 @@ func (k *CPU) raiseParents(ctx context.Context, v trimtab.Amount) error {
 }
 
 // lowerParents restores, from the bottom up, parents that still have the value to which trimtab
-// raised them and that this group no longer needs. One that another child needs stays: the kernel
-// refuses (version 1), or the last child that is lowered restores it.
+// raised them and that this group no longer needs. A parent that another child needs stays raised:
+// the kernel refuses the change (version 1), or the last child that is lowered restores it.
 func (k *CPU) lowerParents(ctx context.Context) {
 	own, err := k.quota(k.config.Path)
 	if err != nil {

@@ -19,30 +19,30 @@ import (
 // quick has the open files of a group that is read ten times a second.
 type quick struct {
 	quota, stat, usage, burst *hostfs.Kept
-	// pressure is opened when it is first asked for; unpressed: there is none.
+	// pressure is opened at its first use; unpressed says that the kernel has no such file.
 	pressure  *hostfs.Kept
 	unpressed bool
 	version   int
-	// Raw counters of the last look, and the sum of what they came to.
+	// The raw counters at the last look, and the accumulated stall time.
 	throttled, periods uint64
 	known              bool
 	stalled            float64
-	cores              float64 // set at that look
+	cores              float64 // the quota at that look, in cores
 	burstIs            int64
-	// used is the last CPU time counter, stuck how many readings in a row it did not change while
-	// the quota stopped the group.
+	// used is the last value of the CPU time counter; stuck is how many readings in a row it stayed
+	// the same while the quota throttled the group.
 	used  float64
 	stuck int
 }
 
-// mostStuck is for how many readings the CPU time counter may not change while the group is
-// stopped for what it used: after that it is not the counter of these processes, which may be in
-// the group of only one of two version 1 hierarchies.
+// mostStuck is the number of readings for which the CPU time counter may stay the same while the
+// quota throttles the group. After that the counter is not that of these processes: with version 1
+// they may be in the group of only one of the two hierarchies.
 const mostStuck = 5
 
-// Ready prepares the group for quick moves: the files for it are open afterwards. Call it before
-// the knob is journaled, since burst changes the undo record. It refuses groups of systemd units:
-// systemd keeps whole percents, and must be asked for each change.
+// Ready opens the files for quick moves. Call it before the knob is journaled, since burst changes
+// the undo record. It refuses groups of systemd units: systemd stores whole percents, and every
+// change needs a request to it.
 func (k *CPU) Ready(burst bool) error {
 	if k.unit != "" {
 		return fmt.Errorf("the group is that of the systemd unit %s, which keeps its own quota: %w", k.unit, trimtab.ErrUnsupported)
@@ -51,7 +51,7 @@ func (k *CPU) Ready(burst bool) error {
 		return err
 	}
 	if b := k.quick.burst; burst && b != nil && !k.config.Bursts {
-		// Where another program has set a burst it stays as it is.
+		// A burst that another program has set stays as it is.
 		if v, err := readNumber(b); err == nil && v == 0 {
 			k.config.Bursts = true
 		}
@@ -59,7 +59,7 @@ func (k *CPU) Ready(burst bool) error {
 	return nil
 }
 
-// Recall restores what an earlier process recorded of the knob: the baselines of its parents, and
+// Recall restores the record that an earlier process made: the baselines of the knob's parents, and
 // whether a burst or a weight was set.
 func (k *CPU) Recall(b []byte) error {
 	var u undo
@@ -96,7 +96,7 @@ func (k *CPU) openQuick() error {
 		q.close()
 		return err
 	}
-	// A kernel before 5.14 has none.
+	// Kernels before 5.14 have no burst.
 	q.burst, _ = k.root.Keep(burstFile(k.root, k.config.Path), true)
 	if q.burst != nil {
 		if v, err := readNumber(q.burst); err == nil {
@@ -125,7 +125,7 @@ func (k *CPU) keepUsage() (*hostfs.Kept, error) {
 func (q *quick) close() {
 	for _, f := range []*hostfs.Kept{q.quota, q.stat, q.usage, q.burst, q.pressure} {
 		if f != nil {
-			_ = f.Close() // it was read, or written and read back
+			_ = f.Close() // every read and write has returned already
 		}
 	}
 }
@@ -138,8 +138,8 @@ func (k *CPU) shut() {
 	}
 }
 
-// Look reads what is set, and the counters. A group that was removed, and perhaps made
-// again, fails once with os.ErrNotExist and is opened anew by the next look.
+// Look reads the quota and the counters. If the group was removed, and perhaps made again, Look
+// fails once with os.ErrNotExist; the next look opens the group again.
 func (k *CPU) Look() (c actuator.Counters, err error) {
 	if err := k.openQuick(); err != nil {
 		return c, err
@@ -208,7 +208,7 @@ func (k *CPU) Pressure() (total float64, ok bool) {
 	return parseFull(text)
 }
 
-// parseFull finds the total of the line of full, in microseconds, without garbage.
+// parseFull finds the total in the line "full", in microseconds, without allocating memory.
 func parseFull(b []byte) (total float64, ok bool) {
 	_, line, found := bytes.Cut(b, []byte("full "))
 	if !found {
@@ -223,9 +223,9 @@ func parseFull(b []byte) (total float64, ok bool) {
 	return float64(n) / 1e6, err == nil
 }
 
-// stand adds how long the group stood still, counted once for any number of CPUs. With D the mean
-// number of CPUs that stood still over the throttled periods, q the quota and T the period, it
-// ran on D + q CPUs at a time, until q T/(D + q) of the period, so
+// stand adds the time for which the quota stopped the group, counted once for any number of CPUs.
+// With D the mean number of stopped CPUs over the throttled periods, q the quota and T the period,
+// it ran on D + q CPUs at a time, until q T/(D + q) of the period, so
 //
 //	stalled = n T · D / (D + q)
 //
@@ -272,7 +272,7 @@ func (k *CPU) readSet() (trimtab.Amount, error) {
 }
 
 // Move sets quota and burst, in cores. The kernel refuses a quota below the burst, and a burst
-// above the quota: a rise sets the quota first, a fall the burst.
+// above the quota: so a raise sets the quota first, and a reduction the burst.
 func (k *CPU) Move(v trimtab.Amount, burst float64) (found trimtab.Amount, err error) {
 	if err := k.openQuick(); err != nil {
 		return found, err
@@ -320,7 +320,7 @@ func (k *CPU) save(micros int64) error {
 	return nil
 }
 
-// unburst resets the burst that trimtab set, before a quota that might be less.
+// unburst resets the burst that trimtab set, before the quota is set to a value that may be lower.
 func (k *CPU) unburst() error {
 	if !k.config.Bursts {
 		return nil
@@ -338,7 +338,7 @@ type rawStat struct {
 	periods   uint64 // those in which the quota stopped the group
 }
 
-// parseStat reads cpu.stat of either version without garbage: it is read ten times a
+// parseStat parses cpu.stat of either version without allocating memory: it is called ten times a
 // second.
 func parseStat(b []byte) (r rawStat, err error) {
 	found := false
@@ -381,7 +381,7 @@ func parseStat(b []byte) (r rawStat, err error) {
 	return r, nil
 }
 
-// number reads digits.
+// number parses digits.
 func number(b []byte) (n uint64, err error) {
 	if len(b) == 0 || len(b) > 19 {
 		return 0, strconv.ErrSyntax

@@ -13,16 +13,15 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Share is a group's share by weight of the CPU time of a group above that carries the limit of
-// all. Its amount, in cores, is what the group gets whenever it wants as much; it may also use
-// what others leave idle:
+// Share is a group's share by weight of the quota of its parent group. Its amount, in cores, is
+// what the group gets whenever it wants as much; it may also use what others leave idle:
 //
 //	amount = weight / usual weight · Unit
 //
 // so that n groups of the usual weight under a limit of C have C/n each with Unit = C/n. Adopt
-// lifts a quota of the group's own, as far as the operator allows it, and Restore brings it back.
-// If the knob is capped, the amount is also a quota: a service that works on one CPU is not
-// protected by its weight alone, while others use up the common limit on other CPUs.
+// removes the group's own quota, or raises it to the operator's maximum, and Restore sets it again.
+// If the knob is capped, the amount is also a quota: the weight alone does not protect a service
+// that works on one CPU while others use up the parent's quota on other CPUs.
 //
 // Source: Linux, cgroup-v2.rst, "cpu.weight"; sched-design-CFS.rst. docs/operations.md, "CPU by
 // weight", shows that weights in proportion to amounts give no less at any instant than quotas of
@@ -30,33 +29,34 @@ import (
 type Share struct {
 	*Weight
 	unit float64
-	// most is the quota that it has meanwhile; where it is capped, its amount is, if less.
+	// most is the group's own quota while it shares. If the knob is capped, amount is its quota, if
+	// that is less.
 	most, amount trimtab.Amount
 	capped       bool
-	// bounds tells of the group's own quota.
+	// bounds watches the group's own quota.
 	bounds
-	// was is what the group had before the first write.
+	// was is the state of the group before the first write.
 	was *shareBefore
-	// above is what the kernel had counted of the groups above when Contended was asked last.
+	// above has the kernel's counters of the parent groups at the last call of Contended.
 	above map[string]rawForce
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Share) Traits() actuator.Traits {
 	return actuator.Traits{
 		Place: k.Place, Standing: k.Standing, InForce: k.InForce, Recall: k.Recall, Restore: k.Restore, Scale: k.Scale, Shared: k,
 	}
 }
 
-// shareBefore is what a group has before trimtab sets anything of it: the weight as [Weight.Read]
+// shareBefore is the state of a group before trimtab's first write: the weight as [Weight.Read]
 // returns it, and the quota.
 type shareBefore struct {
 	Weight trimtab.Amount `json:"weight"`
 	Quota  trimtab.Amount `json:"quota"`
 }
 
-// OpenShare opens the root as Open does. unit is the amount of the usual weight, in cores, > 0,
-// most what the group may use in all.
+// OpenShare opens the root as Open does. unit is the amount to which the default weight
+// corresponds, in cores, > 0; most is the group's own maximum.
 func OpenShare(c Config, unit float64, most trimtab.Amount) (*Share, error) {
 	if !(unit > 0) || math.IsInf(unit, 0) {
 		return nil, trimtab.Invalidf("cgroup %s: %v cores of the usual weight", c.Path, unit)
@@ -68,7 +68,7 @@ func OpenShare(c Config, unit float64, most trimtab.Amount) (*Share, error) {
 	return &Share{Weight: w, unit: unit, most: most}, nil
 }
 
-// shareKind marks what Undo returns.
+// shareKind is the format name in what Undo returns.
 const shareKind = "cgroup-share/1"
 
 type shareUndo struct {
@@ -86,8 +86,8 @@ func readShareUndo(b []byte) (shareUndo, error) {
 	return u, nil
 }
 
-// ReopenShare opens the knob that undo describes. The error is trimtab.ErrUnsupported when
-// undo is another kind of knob's.
+// ReopenShare opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo
+// belongs to another kind of knob.
 func ReopenShare(b []byte) (*Share, error) {
 	u, err := readShareUndo(b)
 	if err != nil {
@@ -100,8 +100,8 @@ func ReopenShare(b []byte) (*Share, error) {
 	return k, err
 }
 
-// Undo describes the knob for ReopenShare, with what the group had before the first write, or has
-// now if it was not written yet.
+// Undo describes the knob for ReopenShare, with the group's state before the first write, or its
+// present state if there was none yet.
 func (k *Share) Undo() []byte {
 	if k.was == nil {
 		weight, err := k.Weight.Read(context.Background())
@@ -113,7 +113,7 @@ func (k *Share) Undo() []byte {
 	return actuator.UndoOf(shareUndo{Kind: shareKind, Unit: k.unit, Was: k.was, Config: k.config})
 }
 
-// Recall restores what the group had before an earlier process wrote to it.
+// Recall restores the record of the group's state before an earlier process wrote to it.
 func (k *Share) Recall(b []byte) error {
 	u, err := readShareUndo(b)
 	if err == nil && u.Was != nil {
@@ -122,11 +122,12 @@ func (k *Share) Recall(b []byte) error {
 	return err
 }
 
-// Scale returns by what factor a weight means more than it did for the knob that undo describes.
+// Scale returns the ratio between the amount of a weight now and its amount for the knob that undo
+// describes.
 func (k *Share) Scale(undo []byte) float64 {
 	u, err := readShareUndo(undo)
 	if err != nil {
-		return 1 // another kind of knob's: its amounts are cores
+		return 1 // undo belongs to another kind of knob, whose amounts are cores
 	}
 	return k.unit / u.Unit
 }
@@ -146,12 +147,12 @@ func (k *Share) Read(ctx context.Context) (trimtab.Amount, error) {
 	return k.amount, err
 }
 
-// weight is the weight of an amount.
+// weight returns the weight for an amount.
 func (k *Share) weight(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return a
 	}
-	return trimtab.Units(max(1, a.Value/k.unit*usualWeight)) // 0 would be an idle group
+	return trimtab.Units(max(1, a.Value/k.unit*usualWeight)) // 0 would make the group idle
 }
 
 // Nearest rounds to whole weights. An unlimited amount becomes the largest.
@@ -168,19 +169,19 @@ func (k *Share) Write(ctx context.Context, a trimtab.Amount) error {
 	return k.Weight.Write(ctx, k.weight(a))
 }
 
-// Cap says whether the amount is a quota, too, from the next Adopt on.
+// Cap sets whether the amount is also a quota, from the next Adopt on.
 func (k *Share) Cap(on bool) { k.capped = on }
 
-// Capped reports whether it is.
+// Capped returns what Cap set.
 func (k *Share) Capped() bool { return k.capped }
 
-// Reserves is false: what a group does not use is the others'.
+// Reserves returns false: other groups may use what this group does not use.
 func (k *Share) Reserves() bool { return false }
 
-// leastPeriods and mostPeriods are over how many periods of a quota Contended measures.
+// leastPeriods and mostPeriods bound the number of quota periods over which Contended measures.
 const leastPeriods, mostPeriods = 5, 100
 
-// Contended reports whether the quota of a group above stopped it in most of its periods since
+// Contended reports whether the quota of a parent group throttled it in most of its periods since
 // the last call.
 func (k *Share) Contended() (so bool) {
 	was := k.above
@@ -204,8 +205,8 @@ func (k *Share) Contended() (so bool) {
 // in a period of 100 ms.
 const leastCap = 0.01
 
-// own returns the quota for the group itself below the limit above: its maximum, or its cap, if
-// that is less.
+// own returns the group's own quota below the parent's limit: its maximum, or its cap, if that is
+// less.
 func (k *Share) own(above trimtab.Amount) trimtab.Amount {
 	most := k.most
 	if limit := trimtab.Units(math.Max(k.amount.Value, leastCap)); k.capped && !k.amount.Unlimited && limit.Less(most) {
@@ -234,7 +235,7 @@ func (k *Share) Adopted(ctx context.Context, above trimtab.Amount) (bool, error)
 	return true, nil
 }
 
-// Fit lowers the group's own quota to what the group above is about to have.
+// Fit lowers the group's own quota to the parent's next quota.
 func (k *Share) Fit(ctx context.Context, above trimtab.Amount) error {
 	q, err := k.quota()
 	if err != nil || q.Amount().Unlimited || !above.Less(q.Amount()) {
@@ -262,7 +263,7 @@ func (k *Share) bound(ctx context.Context, to trimtab.Amount) error {
 	return err
 }
 
-// Restore puts back weight and quota.
+// Restore restores weight and quota.
 func (k *Share) Restore(ctx context.Context, b []byte) error {
 	u, err := readShareUndo(b)
 	if err == nil && u.Was == nil {
@@ -284,7 +285,7 @@ func (k *Share) Restore(ctx context.Context, b []byte) error {
 	return nil
 }
 
-// check reads back what was restored.
+// check reads the restored values back.
 func (k *Share) check(ctx context.Context, was *shareBefore) error {
 	weight, err := k.Weight.Read(ctx)
 	quota, bad := k.quota()
@@ -312,7 +313,7 @@ func (k *Share) setQuota(ctx context.Context, a trimtab.Amount) error {
 	return k.Files.Write("cpu.max", q.CPUMax())
 }
 
-// Standing returns the limit of the group above.
+// Standing returns the limit of the parent group.
 func (k *Share) Standing(ctx context.Context) *trimtab.Standing {
 	return tightest(ancestors(k.root, k.config.Path), func(group string) (trimtab.Amount, error) {
 		q, err := k.root.QuotaIn(ctx, group)

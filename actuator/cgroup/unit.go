@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// hierarchy is where systemd mounts version 2.
+	// hierarchy is where systemd mounts cgroup version 2.
 	hierarchy = "/sys/fs/cgroup/"
 	// managed exists if systemd is process 1; see sd_booted(3).
 	managed = "/run/systemd/system"
@@ -101,8 +101,8 @@ func perSecond(a trimtab.Amount) uint64 {
 	return uint64(max(1, math.Round(min(a.Value, 1<<20)*1e6)))
 }
 
-// wholePercent returns the quota that is left after a daemon-reload. systemd applies any
-// quota at once, but stores it in whole percents of a core, rounded down.
+// wholePercent returns the quota that a daemon-reload leaves in force: systemd applies any quota at
+// once, but stores it in whole percents of a core, rounded down.
 func wholePercent(a trimtab.Amount, period int64) trimtab.Amount {
 	if a.Unlimited {
 		return a

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// usualShares and usualWeight are the kernel's defaults; trimtab gives that weight for each
+	// usualShares and usualWeight are the kernel's defaults. trimtab sets that weight for each
 	// core.
 	usualShares, usualWeight = 1024, 100
 )
@@ -25,8 +25,8 @@ func (k *CPU) weightFile() (name string, usual, least, most int64) {
 	return path.Join(k.config.Path, "cpu.shares"), usualShares, leastShares, mostShares
 }
 
-// ReadyWeight prepares the group's weight to be set. Call it before the knob is journaled. A
-// weight that another program set stays.
+// ReadyWeight checks whether the group's weight may be set. Call it before the knob is journaled.
+// It leaves a weight alone that another program set.
 func (k *CPU) ReadyWeight() error {
 	if k.config.Weighs {
 		return nil
@@ -43,8 +43,8 @@ func (k *CPU) ReadyWeight() error {
 	return nil
 }
 
-// Weigh sets the weight of the group among its siblings to that of so many cores. It refills no
-// period, as a quota would.
+// Weigh sets the weight of the group among its siblings to that of the given cores. Unlike a write
+// to the quota, this does not refill the group's period.
 func (k *CPU) Weigh(cores float64) error {
 	if !k.config.Weighs {
 		return nil
@@ -54,7 +54,7 @@ func (k *CPU) Weigh(cores float64) error {
 	return whyWeight(k.root, k.config.Path, k.root.Write(name, strconv.FormatInt(v, 10)))
 }
 
-// Settle resets what was set beside the quota: burst and weight.
+// Settle resets burst and weight, which trimtab sets beside the quota.
 func (k *CPU) Settle() error {
 	err := k.unburst()
 	if k.config.Weighs {

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// mostWeight is the end of cpu.weight, which begins with 1.
+	// mostWeight is the largest cpu.weight; the smallest is 1.
 	mostWeight = 10_000
-	// leastShares and mostShares are the ends of version 1's cpu.shares.
+	// leastShares and mostShares are the smallest and largest cpu.shares of version 1.
 	leastShares, mostShares = 2, 262_144
-	// weightOfShare is 100/1024, one default over the other. It is 25/256, so that an
-	// amount is a whole number of shares exactly.
+	// weightOfShare is the ratio of the defaults of cpu.weight and cpu.shares, 100/1024 = 25/256.
+	// With it every whole number of shares is an exact amount.
 	weightOfShare = 100.0 / 1024
 )
 
-// Weight is the weight of one group's CPU time among its siblings, when they want more than there
-// is. Its scale is that of cpu.weight.
+// Weight is the weight of one group's CPU time among its siblings, which counts when they want more
+// than there is. Its scale is that of cpu.weight.
 type Weight struct{ *Files }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Weight) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place}
 }
@@ -40,11 +40,11 @@ func OpenWeight(c Config) (*Weight, error) {
 	return &Weight{f}, nil
 }
 
-// weightKind marks what Undo returns.
+// weightKind is the format name in what Undo returns.
 const weightKind = "cgroup-weight/1"
 
-// ReopenWeight opens the knob that undo describes. The error is
-// trimtab.ErrUnsupported when undo is another kind of knob's.
+// ReopenWeight opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo
+// belongs to another kind of knob.
 func ReopenWeight(b []byte) (*Weight, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != weightKind {
@@ -75,12 +75,12 @@ func (k *Weight) String() string {
 // Resource returns "weight".
 func (k *Weight) Resource() string { return trimtab.Weight }
 
-// Probe says whether the group is there and has the controller.
+// Probe returns an error unless the group exists and has the controller.
 func (k *Weight) Probe(ctx context.Context) error {
 	return k.Files.Probe(ctx, "the cpu controller", k.file())
 }
 
-// MayWrite says whether the group is free to be written, and by this process.
+// MayWrite returns an error if another manager owns the group, or this process may not write it.
 func (k *Weight) MayWrite(ctx context.Context) error { return k.Files.MayWrite(ctx, k.file()) }
 
 // Read returns the weight in force. An idle group (cpu.idle) has 0.
@@ -104,7 +104,7 @@ func (k *Weight) Read(ctx context.Context) (trimtab.Amount, error) {
 }
 
 // Nearest rounds to whole numbers on version 2, to whole shares on version 1. An unlimited amount
-// becomes the largest. 0 is an idle group of version 2.
+// becomes the largest. 0 means an idle group of version 2.
 func (k *Weight) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		a = trimtab.Units(math.MaxInt32)
@@ -113,17 +113,17 @@ func (k *Weight) Nearest(a trimtab.Amount) trimtab.Amount {
 		return trimtab.Units(k.shares(a) * weightOfShare)
 	}
 	if a.Value == 0 {
-		return a // as an idle group reads
+		return a // an idle group reads as 0
 	}
 	return trimtab.Units(math.Round(min(max(a.Value, 1), mostWeight)))
 }
 
-// shares converts a weight to version 1.
+// shares converts a weight to cpu.shares of version 1.
 func (k *Weight) shares(a trimtab.Amount) float64 {
 	return math.Round(min(max(a.Value/weightOfShare, leastShares), mostShares))
 }
 
-// Write sets the weight, of a systemd unit through systemd.
+// Write sets the weight; for a systemd unit it asks systemd.
 func (k *Weight) Write(ctx context.Context, a trimtab.Amount) error {
 	err := errors.Join(ctx.Err(), a.Validate())
 	if err == nil {
@@ -137,7 +137,7 @@ func (k *Weight) Write(ctx context.Context, a trimtab.Amount) error {
 		return k.weighed(k.Files.Write("cpu.shares", strconv.FormatInt(int64(k.shares(next)), 10)))
 	}
 	if k.Unit() != "" {
-		return k.SetUnit(ctx, "CPUWeight", uint64(next.Value)) // 0 is CPUWeight=idle
+		return k.SetUnit(ctx, "CPUWeight", uint64(next.Value)) // 0 sets CPUWeight=idle
 	}
 	if next.Value == 0 {
 		return k.Files.Write("cpu.idle", "1")
@@ -145,5 +145,5 @@ func (k *Weight) Write(ctx context.Context, a trimtab.Amount) error {
 	return k.weighed(k.Files.Write("cpu.weight", strconv.FormatInt(int64(next.Value), 10)))
 }
 
-// weighed names the cause of a weight that the kernel refused.
+// weighed adds to the kernel's refusal of a weight its cause.
 func (k *Weight) weighed(err error) error { return whyWeight(k.root, k.config.Path, err) }

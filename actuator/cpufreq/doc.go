@@ -2,10 +2,10 @@
 //
 //	MHz = scaling_max_freq / 1000,  cpuinfo_min_freq … cpuinfo_max_freq; the last means unlimited
 //
-// The kernel has one ceiling for each frequency policy: a set of CPUs that change
-// their clock together. A group limits the policies all of whose CPUs are in its
-// cpuset. Refused are: a policy that has CPUs outside of the cpuset, a policy that two
-// workloads would limit, and a group that runs on all CPUs of the host.
+// The kernel has one ceiling for each frequency policy: a set of CPUs that change their clock
+// together. A group limits the policies all of whose CPUs are in its cpuset. The knob refuses a
+// policy that has CPUs outside of the cpuset, a policy that two workloads would limit, and a group
+// that runs on all CPUs of the host.
 //
 // A restore is done policy by policy: [Frequency.Undo] has the ceiling that each had.
 // When the cpuset of a group changes, the next write limits its new policies and
@@ -18,8 +18,8 @@
 // writes, the ceiling that the kernel lowered for that reason becomes the baseline.
 //
 // Source: Linux, admin-guide/pm/cpufreq.rst, "Policy Interface in sysfs";
-// drivers/cpufreq/cpufreq.c, cpufreq_set_policy. It was tried on a tree that
-// answers as those do, not on hardware: virtual machines have no policies.
+// drivers/cpufreq/cpufreq.c, cpufreq_set_policy. The package was tested on an imitation of these
+// files, not on hardware: virtual machines have no policies.
 //
 //	knob, err := cpufreq.Open(cpufreq.Config{Root: "/sys/fs/cgroup", Path: "batch"})
 //	…

@@ -35,7 +35,7 @@ func groupCPUs(dir, group string) ([]int, error) {
 		}
 		defer sets.Close()
 	}
-	// A group without a cpuset of its own has that of the next above.
+	// A group without a cpuset of its own has that of its parent.
 	for at := group; ; at = path.Dir(at) {
 		for _, name := range []string{"cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"} {
 			text, err := sets.Read(path.Join(at, name))

@@ -32,7 +32,7 @@ func Sum() (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("measure frequency: %w", err)
 	}
-	defer func() { _ = f.Close() }() // nothing is kept back until then
+	defer func() { _ = f.Close() }() // it was only read, or each write has returned
 	return sum(f)
 }
 

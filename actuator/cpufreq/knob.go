@@ -19,15 +19,15 @@ import (
 
 // Config names the group whose CPUs are limited.
 type Config struct {
-	// Root is the hierarchy of control groups, Path the group, relative to it.
+	// Root is the cgroup hierarchy; Path is the group, relative to it.
 	Root string `json:"root"`
 	Path string `json:"path"`
 	// Force also changes policies that have CPUs outside of the group, but never one that
 	// another workload changes.
 	Force bool `json:"force,omitempty"`
-	// Neighbours are the knobs of the same process; nil: there are none.
+	// Neighbours are the other knobs of this process; nil: there are none.
 	Neighbours *Neighbours `json:"-"`
-	// open opens the folder of policies; nil: the kernel's.
+	// open opens the directory of policies; nil: the kernel's.
 	open func() (files, error)
 }
 
@@ -36,21 +36,21 @@ type Config struct {
 type Frequency struct {
 	config Config
 	turned
-	// next are the ceilings that Undo noted last, of policies that a write is about to change.
+	// next has the ceilings that Undo read last, of policies that a write is about to change.
 	next turned
-	// seen are the policies of the group as they were read last, for Nearest.
+	// seen has the policies of the group at the last read, for Nearest.
 	seen []*policy
 }
 
-// turned is the state before this knob changed it.
+// turned records the state before this knob changed it.
 type turned struct {
-	// Was has the ceiling of each policy, in kHz; 0: the highest that it can do.
+	// Was has the former ceiling of each policy, in kHz; 0: the highest that the policy allows.
 	Was map[string]int64 `json:"was,omitempty"`
-	// Base is what Read returned then.
+	// Base is the result of Read at that time.
 	Base trimtab.Amount `json:"base"`
 }
 
-// over returns u, completed by t, its entry in the journal.
+// over returns u, with entries that it lacks taken from t, the record in the journal.
 func (t turned) over(u turned) turned {
 	if t.Was == nil {
 		return u
@@ -64,7 +64,7 @@ func (t turned) over(u turned) turned {
 	return u
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Frequency) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place, Effective: k.Effective, Recall: k.Recall}
 }
@@ -91,8 +91,8 @@ type undo struct {
 	turned
 }
 
-// Reopen opens the knob that undo describes. The error is
-// trimtab.ErrUnsupported when undo is another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func Reopen(b []byte) (*Frequency, error) { return reopen(b, nil) }
 
 func reopen(b []byte, open func() (files, error)) (*Frequency, error) {
@@ -198,12 +198,12 @@ func (k *Frequency) look() (all map[string]*policy, mine []string, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", k, err)
 	}
-	defer func() { _ = f.Close() }() // nothing is kept back until then
+	defer func() { _ = f.Close() }() // it was only read, or each write has returned
 	return k.lookIn(f)
 }
 
-// lookIn is look in an open folder. Of a policy that is neither the group's nor changed,
-// it reads only the CPUs, and only if the set of online CPUs changed.
+// lookIn does the same in an open directory. Of policies that the group does not have and the knob
+// did not change, it reads only the CPUs, and only if the set of online CPUs changed.
 func (k *Frequency) lookIn(f files) (all map[string]*policy, mine []string, err error) {
 	shapes, err := k.config.Neighbours.shapes(f)
 	if err != nil {
@@ -233,7 +233,7 @@ func (k *Frequency) lookIn(f files) (all map[string]*policy, mine []string, err 
 	return all, mine, nil
 }
 
-// Probe says whether the group is there and its CPUs have policies.
+// Probe returns an error unless the group exists and its CPUs have policies.
 func (k *Frequency) Probe(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe %s: %w", k, err)
@@ -252,7 +252,7 @@ func (k *Frequency) MayWrite(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", k, err)
 	}
-	defer func() { _ = f.Close() }() // nothing is kept back until then
+	defer func() { _ = f.Close() }() // it was only read, or each write has returned
 	all, mine, err := k.lookIn(f)
 	if err == nil {
 		err = k.refuse(all, mine)
@@ -263,8 +263,8 @@ func (k *Frequency) MayWrite(ctx context.Context) error {
 	return err
 }
 
-// refuse returns nil, or why this group must not change the policies: an error that is
-// trimtab.ErrRefused.
+// refuse returns an error that is trimtab.ErrRefused, with the reason, if this group must not
+// change the policies.
 func (k *Frequency) refuse(all map[string]*policy, mine []string) error {
 	if other, name := k.config.Neighbours.shares(k, mine); other != "" {
 		return fmt.Errorf("turn %s: %s, whose CPUs have one clock, is also of cgroup %s: give each a cpuset of whole policies: %w", k, name, other, trimtab.ErrRefused)
@@ -330,7 +330,7 @@ func (k *Frequency) Read(ctx context.Context) (trimtab.Amount, error) {
 // ceilings that they have now.
 func oneWrite(all []*policy) bool {
 	for _, candidate := range all {
-		v := candidate.ceiling // what a greater value leaves, the highest ceiling leaves too
+		v := candidate.ceiling // a higher value has the same effect as the highest ceiling
 		if !slices.ContainsFunc(all, func(p *policy) bool { return p.resolve(v) != p.ceiling }) {
 			return true
 		}
@@ -397,7 +397,7 @@ func (k *Frequency) Write(ctx context.Context, a trimtab.Amount) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", k, err)
 	}
-	defer func() { _ = f.Close() }() // nothing is kept back until then
+	defer func() { _ = f.Close() }() // it was only read, or each write has returned
 	all, mine, err := k.lookIn(f)
 	if all != nil && k.Was != nil && a.Equal(k.Base, 1e-7) {
 		return k.putBack(f, all, slices.Collect(maps.Keys(k.Was)))
@@ -410,7 +410,7 @@ func (k *Frequency) Write(ctx context.Context, a trimtab.Amount) error {
 	}
 	next := k.noted(all, mine)
 	if k.Was == nil && a.Equal(next.Base, 1e-7) {
-		return nil // as it is
+		return nil // nothing to change
 	}
 	k.turned, k.next = k.next.over(next), turned{}
 	if err := k.set(f, pick(all, mine), kilohertz(a)); err != nil {
@@ -426,7 +426,7 @@ func (k *Frequency) set(f files, all []*policy, v int64) error {
 	for i, p := range all {
 		err := write(f, p, p.resolve(v))
 		if err == nil || errors.Is(err, os.ErrNotExist) || offline(err) {
-			continue // its CPUs went meanwhile
+			continue // its CPUs went offline meanwhile
 		}
 		for _, q := range all[:i] {
 			err = errors.Join(err, write(f, q, q.ceiling))
@@ -447,7 +447,7 @@ func (k *Frequency) putBack(f files, all map[string]*policy, names []string) err
 		p := all[name]
 		var err error
 		switch {
-		case p == nil: // gone, and its ceiling with it
+		case p == nil: // the policy is gone, and its ceiling with it
 		case p.offline:
 			err = fmt.Errorf("all CPUs of %s are offline, and it keeps its ceiling until they are back", name)
 		case p.ceiling != k.before(p):

@@ -5,14 +5,13 @@ import (
 	"sync"
 )
 
-// Neighbours are the knobs of one process, each with the policies of its group as it read
-// them last. It finds two groups that share a policy, since each would change the other's
-// clock. The zero Neighbours is ready to use; nil has no knobs. It is safe for concurrent
-// use.
+// Neighbours are the knobs of one process, each with the policies of its group as it read them
+// last. It is used to find two groups that share a policy, since each would change the other's
+// clock. The zero Neighbours is ready to use; nil has no knobs. It is safe for concurrent use.
 type Neighbours struct {
 	mu   sync.Mutex
 	open map[*Frequency][]string
-	// known are the shapes of the policies while those CPUs are online.
+	// known has the shapes of the policies while these CPUs are online.
 	known  shapes
 	online string
 }

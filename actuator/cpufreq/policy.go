@@ -26,15 +26,14 @@ type files interface {
 	Read(name string) (string, error)
 	Write(name, value string) error
 	Writable(name string) error
-	// Policies lists the policies that are there, without an order; none where the
-	// kernel has no cpufreq.
+	// Policies lists the existing policies, in no order; none if the kernel has no cpufreq.
 	Policies() ([]string, error)
 	// Online lists the CPUs that are online.
 	Online() (string, error)
 	Close() error
 }
 
-// folder is files of a directory.
+// folder implements files with a directory.
 type folder struct{ *hostfs.Root }
 
 func openFolder(dir string) (files, error) {
@@ -70,7 +69,7 @@ type policy struct {
 	name string
 	// cpus are the CPUs of the policy that are online.
 	cpus []int
-	// ceiling is the highest frequency in force; it can be set within [least, most].
+	// ceiling is the highest frequency in force; it can be set from least to most.
 	ceiling, least, most int64
 	// table has the frequencies that the hardware offers, ascending; nil: any.
 	table []int64
@@ -84,7 +83,7 @@ func offline(err error) bool {
 	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.EAGAIN)
 }
 
-// readAll reads the policies that are there, by name.
+// readAll reads the existing policies, by name.
 func readAll(f files, dir string) (map[string]*policy, error) {
 	shapes, err := readShapes(f, dir)
 	if err != nil {
@@ -93,12 +92,12 @@ func readAll(f files, dir string) (map[string]*policy, error) {
 	return shapes.read(f, func(*policy) bool { return true })
 }
 
-// shapes are what changes only when CPUs go online or offline: the CPUs of each policy, its
-// lowest frequency and its table. They are cached, as a host may have hundreds of policies, and a
-// knob needs few of them.
+// shapes has the properties that change only when CPUs go online or offline: the CPUs of each
+// policy, its lowest frequency and its table. They are cached, as a host may have hundreds of
+// policies, and a knob needs few of them.
 type shapes map[string]*policy
 
-// readShapes reads the shapes of the policies that are there.
+// readShapes reads the shapes of the existing policies.
 func readShapes(f files, dir string) (shapes, error) {
 	names, err := f.Policies()
 	if err != nil {
@@ -111,7 +110,7 @@ func readShapes(f files, dir string) (shapes, error) {
 	for _, name := range names {
 		p, err := readShape(f, name)
 		switch {
-		case errors.Is(err, os.ErrNotExist): // it just went
+		case errors.Is(err, os.ErrNotExist): // the policy was removed meanwhile
 		case err != nil:
 			return nil, err
 		default:
@@ -139,7 +138,8 @@ func readShape(f files, name string) (*policy, error) {
 	return p, err
 }
 
-// read returns all policies, and for the wanted ones also reads what may change at any time.
+// read returns all policies. For the wanted ones it also reads the values that may change at any
+// time.
 func (s shapes) read(f files, wanted func(*policy) bool) (map[string]*policy, error) {
 	all := make(map[string]*policy, len(s))
 	for name, shape := range s {
@@ -256,7 +256,7 @@ func amountOf(all []*policy) trimtab.Amount {
 	return trimtab.Units(float64(highest) / 1000)
 }
 
-// kilohertz returns what to write for an amount.
+// kilohertz returns the value to write for an amount, in kHz.
 func kilohertz(a trimtab.Amount) int64 {
 	if a.Unlimited {
 		return maxFrequency

@@ -37,13 +37,13 @@ func (t Topology) Cores(allowed Set) []Set {
 
 // Choice is the input of [Choose].
 type Choice struct {
-	// Cores are those that the group may have, as Topology.Cores gives them.
+	// Cores are the cores that the group may have, as Topology.Cores returns them.
 	Cores []Set
-	// Has is what it has now.
+	// Has are the CPUs that it has now.
 	Has Set
-	// Others is what other groups have; these CPUs are not to be shared.
+	// Others are the CPUs of other groups, which are not to be shared.
 	Others Set
-	// High takes the highest-numbered cores first.
+	// High prefers the highest-numbered cores.
 	High bool
 }
 
@@ -64,7 +64,7 @@ func Choose(n int, c Choice) (set Set, ok bool) {
 	return union(candidates[:n]), true
 }
 
-// union returns what is in any of the sets.
+// union returns the CPUs that are in any of the sets.
 func union(all []Set) Set { return Set(nil).Or(slices.Concat(all...)) }
 
 // sorted returns the cores in the order in which they are chosen.

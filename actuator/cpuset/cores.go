@@ -20,15 +20,15 @@ import (
 // Config names the group.
 type Config struct {
 	cgroup.Config
-	// High takes the highest-numbered cores, as for best-effort jobs.
+	// High prefers the highest-numbered cores, as for best-effort jobs.
 	High bool `json:"high,omitempty"`
-	// Machine says what a core is; nil: the kernel does.
+	// Machine has the topology of the CPUs; nil: the kernel's.
 	Machine *Machine `json:"-"`
 }
 
 const (
 	cpusFile = "cpuset.cpus"
-	// effective1 is the file with the CPUs in force that only version 1 has.
+	// effective1 and effective2 are the files with the CPUs in force in version 1 and 2.
 	effective1, effective2 = "cpuset.effective_cpus", "cpuset.cpus.effective"
 )
 
@@ -36,7 +36,7 @@ const (
 type Cores struct {
 	*cgroup.Files
 	config Config
-	// found is what was read last; nil: nothing was.
+	// found is the state that the last Read returned; nil: there is none.
 	found *state
 	// last is the state read last, and inForce is the number of cores for a text of the
 	// file with the CPUs in force; cores are counted again only if the text changed.
@@ -49,12 +49,12 @@ type Cores struct {
 	wrote Set
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Cores) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place, Effective: k.Effective, Restore: k.Restore}
 }
 
-// Open opens the root only; Probe says whether the group exists.
+// Open opens the root only; Probe checks whether the group exists.
 func Open(c Config) (*Cores, error) {
 	f, err := cgroup.OpenFiles(c.Config)
 	if err != nil {
@@ -73,12 +73,12 @@ const kind = "cpuset-cores/1"
 type undo struct {
 	Kind string `json:"kind"`
 	Config
-	// CPUs is the mask that was there; nil: it was never read.
+	// CPUs is the former mask; nil: it was never read.
 	CPUs *string `json:"cpus,omitempty"`
 }
 
-// reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when
-// undo is another kind of knob's.
+// reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func reopen(b []byte, m *Machine) (*Cores, error) {
 	u, err := readUndo(b)
 	if err != nil {
@@ -95,7 +95,7 @@ func readUndo(b []byte) (u undo, err error) {
 	return u, nil
 }
 
-// Undo describes the knob, and the mask that was read last.
+// Undo describes the knob, with the mask that was read last.
 func (k *Cores) Undo() []byte {
 	u := undo{Kind: kind, Config: k.config}
 	if k.found != nil {
@@ -149,16 +149,16 @@ func (k *Cores) filled(s *state) error {
 	return nil
 }
 
-// state is what the files of a group contain.
+// state is the decoded content of a group's files.
 type state struct {
 	version  int
 	topology Topology
-	// mask is the group's set, allowed its parent's, read from the file allowedIn; texts are the
+	// mask is the group's set; allowed is its parent's, read from the file allowedIn; texts are the
 	// files' contents.
 	mask, allowed Set
 	allowedIn     string
 	texts         [2]string
-	// amount is how many cores the mask is, most how many the parent has.
+	// amount is the number of cores in the mask; most is the number that the parent has.
 	amount trimtab.Amount
 	most   float64
 }
@@ -169,7 +169,7 @@ func (s *state) unlimited() bool { return s.version == 2 && len(s.mask) == 0 }
 // count counts the cores of the sets.
 func (s *state) count() {
 	set := s.mask
-	if s.version == 2 && set.Covers(union(s.topology)) { // as Restore sets it
+	if s.version == 2 && set.Covers(union(s.topology)) { // a mask that Restore set
 		set = s.allowed
 	}
 	s.amount = trimtab.Units(float64(len(s.topology.Cores(set))))
@@ -301,7 +301,7 @@ func (k *Cores) Effective(ctx context.Context) (trimtab.Amount, error) {
 func (k *Cores) Nearest(a trimtab.Amount) trimtab.Amount {
 	s := k.found
 	if s == nil {
-		s, _ = k.look() // what cannot be read does not bound it
+		s, _ = k.look() // on an error the parent does not limit it
 	}
 	most := math.Inf(1)
 	if s != nil {
@@ -316,7 +316,7 @@ func (k *Cores) Nearest(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(min(max(1, math.Round(a.Value)), most))
 }
 
-// Write gives the group so many cores. See the package comment for which.
+// Write gives the group so many cores; the package comment says how they are chosen.
 func (k *Cores) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := k.write(ctx, a); err != nil {
 		return fmt.Errorf("write cpuset of cgroup %s: %w", k.config.Path, err)
@@ -357,7 +357,7 @@ func (k *Cores) write(ctx context.Context, a trimtab.Amount) error {
 		return fmt.Errorf("give it %v cores: of %d that %s has, %d are free: %s: %w", next, len(c.Cores),
 			path.Dir(k.config.Path), c.free(), taken(others, names), trimtab.ErrRefused)
 	}
-	k.found = nil // what was read is no longer so
+	k.found = nil // the state read before has changed
 	if err := k.put(ctx, s, set); err != nil {
 		return err
 	}
@@ -406,7 +406,7 @@ func (k *Cores) others(version int) (all Set, names []string, err error) {
 		}
 		set, err := k.set(group, cpusFile)
 		switch {
-		case errors.Is(err, os.ErrNotExist): // it went, or no group in it has the controller
+		case errors.Is(err, os.ErrNotExist): // the group was removed, or no group in it has the controller
 			return fs.SkipDir
 		case err != nil:
 			return err
@@ -419,19 +419,20 @@ func (k *Cores) others(version int) (all Set, names []string, err error) {
 	return all, names, err
 }
 
-// put writes a mask, for a unit through systemd; nil means the parent's CPUs.
+// put writes a mask; for a systemd unit it asks systemd. nil means the parent's CPUs.
 func (k *Cores) put(ctx context.Context, s *state, set Set) error {
 	var err error
 	unit := k.Unit() != ""
 	if unit {
 		err = k.SetUnit(ctx, "AllowedCPUs", set.mask())
 	}
-	// systemd leaves the file of a unit that no longer has a set as it is.
+	// If a unit no longer has a set, systemd does not change its file.
 	if err == nil && !(unit && len(set) > 0) {
 		err = k.Files.Write(cpusFile, set.String()+"\n")
 	}
 	if len(set) == 0 && errors.Is(err, syscall.ENOSPC) {
-		// The group has a process and cannot be emptied: all possible CPUs do the same.
+		// The set of a group with a process cannot be emptied; all possible CPUs have the same
+		// effect.
 		set = k.config.Machine.Possible(s.allowed)
 		err = k.Files.Write(cpusFile, set.String())
 	}

@@ -14,8 +14,8 @@ import (
 // sysfs is where the kernel lists CPUs.
 const sysfs = "/sys/devices/system/cpu"
 
-// Machine knows which CPUs are threads of one core, and reads that again when the set of
-// online CPUs changes. It is safe for concurrent use; the zero Machine is ready to use.
+// Machine caches which CPUs are threads of one core, and reads this again when the set of online
+// CPUs changes. It is safe for concurrent use; the zero Machine is ready to use.
 type Machine struct {
 	mu     sync.Mutex
 	dir    string
@@ -23,8 +23,8 @@ type Machine struct {
 	cores  Topology
 }
 
-// Topology returns the cores with the CPUs that are online. Its error is
-// trimtab.ErrUnsupported where the kernel does not say which are threads of one.
+// Topology returns the cores with the CPUs that are online. The error is trimtab.ErrUnsupported if
+// the kernel does not say which CPUs share a core.
 func (m *Machine) Topology() (Topology, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,8 +56,8 @@ func (m *Machine) Topology() (Topology, error) {
 	return cores, nil
 }
 
-// Possible returns the CPUs that this machine can ever have, or otherwise if the kernel
-// does not say.
+// Possible returns the CPUs that this machine can ever have; if the kernel does not say, it returns
+// otherwise.
 func (m *Machine) Possible(otherwise Set) Set {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,9 +72,9 @@ func (m *Machine) Possible(otherwise Set) Set {
 	return all
 }
 
-// Usable returns the CPUs of a set without isolated ones: the kernel moves no task to those by
-// itself, so threads with several would stay on one. A set of isolated ones only is returned as
-// it is.
+// Usable returns the CPUs of a set that are not isolated. The kernel balances no tasks over
+// isolated CPUs, so all threads of a process would stay on one of them. If all CPUs of the set are
+// isolated, it returns the set.
 func (m *Machine) Usable(all Set) Set {
 	m.mu.Lock()
 	defer m.mu.Unlock()

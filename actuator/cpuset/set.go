@@ -60,10 +60,10 @@ func (s Set) String() string {
 	return b.String()
 }
 
-// Has reports whether n is in it.
+// Has reports whether the set contains n.
 func (s Set) Has(n int) bool { _, ok := slices.BinarySearch(s, n); return ok }
 
-// And returns what is in both.
+// And returns the intersection.
 func (s Set) And(t Set) (out Set) {
 	for _, n := range s {
 		if t.Has(n) {
@@ -73,22 +73,22 @@ func (s Set) And(t Set) (out Set) {
 	return out
 }
 
-// Or returns what is in either.
+// Or returns the union.
 func (s Set) Or(t Set) Set {
 	out := slices.Concat(s, t)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// Covers reports whether all of t is in s.
+// Covers reports whether s contains all of t.
 func (s Set) Covers(t Set) bool {
 	return !slices.ContainsFunc(t, func(n int) bool { return !s.Has(n) })
 }
 
-// Meets reports whether something is in both.
+// Meets reports whether the sets have a CPU in common.
 func (s Set) Meets(t Set) bool { return slices.ContainsFunc(s, t.Has) }
 
-// mask is the set in systemd's form: a bit for each CPU, the lowest first.
+// mask returns the set in systemd's form: a bit for each CPU, the lowest first.
 func (s Set) mask() []byte {
 	b := []byte{}
 	for _, n := range s {

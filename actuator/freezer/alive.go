@@ -18,48 +18,48 @@ import (
 
 const (
 	// patience is how long a write waits for killed processes to end, and for processes to freeze
-	// before they are killed: most take a few ms, those of a group with little CPU time some 100
-	// ms. rounds is how often it tries where a process may start another meanwhile.
+	// before they are killed: most need a few ms, those of a group with little CPU time about 100
+	// ms. rounds is how often it tries again if processes may have started others meanwhile.
 	patience = 250 * time.Millisecond
 	rounds   = 2
-	// noWaitFor is for how long writes do not wait after a wait that timed out: processes stuck on
-	// the same device would each take as long.
+	// noWaitFor is how long writes do not wait after a wait that timed out: several groups of
+	// processes stuck on one device would each take the full time.
 	noWaitFor = 2 * time.Second
-	// What has not ended is killed again after firstAgain, then each time after twice as
-	// long as before, at most lastAgain.
+	// Processes that have not ended are killed again after firstAgain, then after intervals that
+	// double up to lastAgain.
 	firstAgain, lastAgain = time.Second, time.Minute
-	// pause is between two looks at them.
+	// pause is the time between two looks at the processes.
 	pause = time.Millisecond
 )
 
 // Alive says whether one group has processes, 1, or none, 0; writing 0 kills them. A process that
-// waits for a device may not end: 0 is then the set value, and in force only once it has.
+// waits for a device may not end; Read then returns 0, and Effective 1 until it has ended.
 type Alive struct {
 	group
 	config Config
 	doomed *doomed
-	// seen is the value that was just read, for the Effective that follows, as looking through a
+	// seen caches the value that was just read for the following call of Effective, as reading a
 	// large group takes long; nil: none.
 	seen *trimtab.Amount
-	// vain is when a wait was last in vain, of this knob or of others of its Kind, in
-	// nanoseconds since 1970.
+	// vain is when a wait last timed out, for this knob or others of its Kind, in nanoseconds since
+	// 1970.
 	vain *atomic.Int64
 }
 
-// doomed are processes that were killed and have not ended.
+// doomed has the processes that were killed and have not ended.
 type doomed struct {
 	pids []int
-	// again is when they are killed again, wait how long after that the next time.
+	// again is when they are killed again; wait is the interval after that.
 	again time.Time
 	wait  time.Duration
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Alive) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place, Effective: k.Effective, Restore: k.Restore}
 }
 
-// OpenAlive opens the root. Whether the group is there is for Probe to say.
+// OpenAlive opens the root. It does not check that the group exists; Probe does.
 func OpenAlive(c Config) (*Alive, error) {
 	g, err := openGroup(c)
 	if err != nil {
@@ -69,8 +69,8 @@ func OpenAlive(c Config) (*Alive, error) {
 	return &Alive{group: g, config: c, vain: new(atomic.Int64)}, nil
 }
 
-// ReopenAlive opens the knob that undo describes. The error is
-// trimtab.ErrUnsupported when undo is another kind of knob's.
+// ReopenAlive opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo
+// belongs to another kind of knob.
 func ReopenAlive(b []byte) (*Alive, error) {
 	c, err := decode(aliveKind, b)
 	if err != nil {
@@ -99,7 +99,7 @@ func (k *Alive) Probe(ctx context.Context) error {
 	return k.real()
 }
 
-// real refuses a tree of plain files.
+// real returns an error for a tree of plain files.
 func (k *Alive) real() error {
 	if k.Root().Filesystem() == hostfs.Ordinary {
 		return fmt.Errorf("%s is no control group of a kernel: %w", k.Root().Path(), trimtab.ErrUnsupported)
@@ -107,7 +107,7 @@ func (k *Alive) real() error {
 	return nil
 }
 
-// MayWrite says whether the processes may be killed by this process.
+// MayWrite returns an error if this process may not kill the group's processes.
 func (k *Alive) MayWrite(ctx context.Context) error { return k.Files.MayWrite(ctx, k.file()) }
 
 // Read returns 1 while the group or one inside it has a process that was not killed.
@@ -142,8 +142,8 @@ func (k *Alive) Effective(ctx context.Context) (trimtab.Amount, error) {
 	return units(some), nil
 }
 
-// some reports whether there is a process. When there is none, the list of killed ones is
-// cleared.
+// some reports whether the group has a process. If it has none, some clears the list of killed
+// ones.
 func (k *Alive) some(ctx context.Context) (bool, error) {
 	some, err := false, ctx.Err()
 	if err == nil {
@@ -155,8 +155,8 @@ func (k *Alive) some(ctx context.Context) (bool, error) {
 	return some, err
 }
 
-// others reports whether there is a process that was not killed: another program has started it
-// since.
+// others reports whether the group has a process that was not killed, so that another program
+// started it since.
 func (k *Alive) others() (bool, error) {
 	all, err := k.processes()
 	some := slices.ContainsFunc(all, func(pid int) bool { return !slices.Contains(k.doomed.pids, pid) })
@@ -173,15 +173,15 @@ func (k *Alive) populated() (bool, error) {
 	if text, err := k.Files.Read(procs); err == nil && text != "" && text[0] != '0' {
 		return true, nil
 	}
-	all, err := k.processes() // in a group inside it, or too many to read at once
+	all, err := k.processes() // the processes are in a group inside it, or too many to read at once
 	return len(all) > 0, err
 }
 
-// Nearest is 1 from a half on, also without limit.
+// Nearest returns 1 for amounts of at least 0.5 and for unlimited, else 0.
 func (k *Alive) Nearest(a trimtab.Amount) trimtab.Amount { return nearest(a) }
 
-// Write of 0 kills all processes of the group with SIGKILL, and waits a moment for them to end.
-// Write of 1 is refused where there is none: this knob starts nothing.
+// Write of 0 kills all processes of the group with SIGKILL, and waits up to patience for them to
+// end. Write of 1 is refused if the group has no process, since this knob cannot start any.
 func (k *Alive) Write(ctx context.Context, a trimtab.Amount) error {
 	k.seen = nil
 	if err := k.write(ctx, a); err != nil {
@@ -237,8 +237,8 @@ func (k *Alive) kill(ctx context.Context) error {
 	return k.killEach(ctx)
 }
 
-// killEach kills in groups without cgroup.kill. A group that was frozen before is frozen again
-// afterwards, and no other.
+// killEach kills the processes of a group without cgroup.kill. It freezes the group for that, and
+// thaws it afterwards unless it was frozen before.
 func (k *Alive) killEach(ctx context.Context) error {
 	was, err := k.frozenBySelf()
 	if err != nil {
@@ -269,13 +269,13 @@ func (k *Alive) killFrozen(ctx context.Context) error {
 	if err == nil {
 		err = k.signal()
 	}
-	// They end when they run.
+	// Frozen processes end only once they are thawed.
 	return errors.Join(err, k.freeze(false))
 }
 
 // signal sends SIGKILL to each process.
 func (k *Alive) signal() error {
-	if err := k.spared(); err != nil { // one may have moved in
+	if err := k.spared(); err != nil { // this process may have moved into the group
 		return err
 	}
 	all, err := k.processes()
@@ -290,19 +290,19 @@ func (k *Alive) signal() error {
 	return nil
 }
 
-// ended waits a moment until there is no process, and reports whether that is so.
+// ended waits up to patience for all processes to end, and reports whether they have.
 func (k *Alive) ended(ctx context.Context) (bool, error) {
 	empty, err := k.until(ctx, func() (bool, error) {
 		some, err := k.populated()
 		return !some, err
 	})
-	if isGone(err) { // somebody removed the group when it was empty
+	if isGone(err) { // the empty group was removed
 		return true, nil
 	}
 	return empty, err
 }
 
-// until polls so for at most patience, and reports whether it became true.
+// until calls so repeatedly for at most patience, and reports whether it returned true.
 func (k *Alive) until(ctx context.Context, so func() (bool, error)) (bool, error) {
 	wait := patience
 	if time.Since(time.Unix(0, k.vain.Load())) < noWaitFor {
@@ -331,8 +331,8 @@ func isGone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }
 
-// Restore starts nothing: where processes were killed, its error is trimtab.ErrUnsupported. Those
-// that have not ended are not killed again.
+// Restore cannot start processes: if some were killed, its error is trimtab.ErrUnsupported. It
+// stops killing those that have not ended.
 func (k *Alive) Restore(ctx context.Context, _ []byte) error {
 	v, err := k.Read(ctx)
 	if err == nil && v.Value == 0 {

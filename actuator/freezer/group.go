@@ -16,20 +16,22 @@ import (
 )
 
 const (
-	// state1 is the file of version 1's freezer, self1 what was asked of this group.
+	// state1 is the state file of version 1's freezer; self1 is the file that says whether this
+	// group itself was asked to freeze.
 	state1, self1 = "freezer.state", "freezer.self_freezing"
-	// freeze2, kill2 and events2 are those of version 2.
+	// freeze2, kill2 and events2 are the files of version 2.
 	freeze2, kill2, events2 = "cgroup.freeze", "cgroup.kill", "cgroup.events"
-	// procs lists the processes of a group alone, in both versions.
+	// procs lists the processes of a group without its child groups, in both versions.
 	procs = "cgroup.procs"
-	// maxList bounds the list of processes that is read, in bytes: half a million.
+	// maxList is the longest list of processes that is read, in bytes: about half a million
+	// processes.
 	maxList = 4 << 20
 )
 
-// Config says which group.
+// Config names the group.
 type Config = cgroup.Config
 
-// group has what both switches have in common.
+// group has the common parts of both switches.
 type group struct{ *cgroup.Files }
 
 func openGroup(c Config) (group, error) {
@@ -39,7 +41,7 @@ func openGroup(c Config) (group, error) {
 
 func (g group) version() int { return g.Version(state1) }
 
-// file is the file that freezes the group.
+// file returns the file that freezes the group.
 func (g group) file() string {
 	if g.version() == 1 {
 		return state1
@@ -47,7 +49,7 @@ func (g group) file() string {
 	return freeze2
 }
 
-// maker is what provides that file.
+// maker names what provides that file.
 func (g group) maker() string {
 	if g.version() == 1 {
 		return "the freezer controller"
@@ -55,7 +57,8 @@ func (g group) maker() string {
 	return "Linux from 5.2 on"
 }
 
-// frozenBySelf reports whether this group was asked to freeze, whatever is above it.
+// frozenBySelf reports whether this group itself was asked to freeze, whatever the state of its
+// parents.
 func (g group) frozenBySelf() (bool, error) {
 	if g.version() == 2 {
 		return g.flag(freeze2)
@@ -69,7 +72,7 @@ func (g group) frozenBySelf() (bool, error) {
 	return on, err
 }
 
-// frozen reports whether all processes are frozen now, by whichever group.
+// frozen reports whether all processes are frozen now, by this group or a parent.
 func (g group) frozen() (bool, error) {
 	if g.version() == 2 {
 		return g.event("frozen")
@@ -78,16 +81,16 @@ func (g group) frozen() (bool, error) {
 	return state == "FROZEN", err
 }
 
-// refrozen reports whether the group is frozen, and asks again if not. Version 1 asks each
-// process once: a parent in vfork then sleeps until its child goes on, which is frozen, and the
-// group stays FREEZING for ever. Asked again, the kernel counts the sleeping parent as frozen.
+// refrozen reports whether the group is frozen, and asks again if not. Version 1 asks each process
+// once. A parent in vfork then sleeps until its child, which is frozen, continues, so the group
+// stays FREEZING for ever. When asked again, the kernel counts the sleeping parent as frozen.
 func (g group) refrozen() (bool, error) {
 	on, err := g.frozen()
 	if on || err != nil || g.version() != 1 {
 		return on, err
 	}
 	if on, err = g.frozenBySelf(); !on || err != nil {
-		return false, err // somebody thawed it meanwhile
+		return false, err // another program thawed it meanwhile
 	}
 	if err = g.freeze(true); err != nil {
 		return false, err
@@ -95,7 +98,7 @@ func (g group) refrozen() (bool, error) {
 	return g.frozen()
 }
 
-// freeze asks for the group to freeze, or to thaw.
+// freeze requests freezing or thawing the group.
 func (g group) freeze(on bool) error {
 	switch {
 	case g.version() == 1 && on:
@@ -108,7 +111,7 @@ func (g group) freeze(on bool) error {
 	return g.Write(freeze2, "0")
 }
 
-// state reads version 1's, which looks at the processes anew.
+// state reads the state file of version 1; reading makes the kernel check the processes again.
 func (g group) state() (string, error) {
 	state, err := g.Read(state1)
 	if err == nil && !slices.Contains([]string{"THAWED", "FREEZING", "FROZEN"}, state) {
@@ -126,7 +129,7 @@ func (g group) flag(name string) (bool, error) {
 	return text == "1", err
 }
 
-// event reads one of version 2's events.
+// event reads one value of version 2's cgroup.events.
 func (g group) event(name string) (bool, error) {
 	text, err := g.Read(events2)
 	if err != nil {
@@ -140,12 +143,11 @@ func (g group) event(name string) (bool, error) {
 	return false, trimtab.Invalidf("%s %.80q of cgroup %s: no %s", events2, text, g.Group(), name)
 }
 
-// listsNone reports whether a group inside lists no process that matters: it is gone, or is a
-// threaded one, as for libvirt's virtual CPUs. The processes of its threads are listed by the
-// group above.
+// listsNone reports whether an error means that a child group has no processes to list: it is gone,
+// or it is a threaded group, as libvirt makes for virtual CPUs, whose parent lists the processes.
 func listsNone(err error) bool { return isGone(err) || errors.Is(err, syscall.EOPNOTSUPP) }
 
-// processes lists those of the group and all groups in it.
+// processes lists the processes of the group and of all groups in it.
 func (g group) processes() (all []int, err error) {
 	err = g.Root().Walk(g.Group(), func(dir string) error {
 		text, err := g.Root().ReadLong(path.Join(dir, procs), maxList)
@@ -158,7 +160,8 @@ func (g group) processes() (all []int, err error) {
 		for _, word := range strings.Fields(text) {
 			pid, err := strconv.ParseInt(word, 10, 32)
 			if err != nil || pid <= 0 {
-				// Of another PID namespace: a signal to 0 would reach trimtab itself.
+				// The process is in another PID namespace and reads as 0: a signal to 0 would reach
+				// trimtab itself.
 				return trimtab.Invalidf("process %.40q of cgroup %s cannot be named from here", word, dir)
 			}
 			all = append(all, int(pid))
@@ -168,7 +171,7 @@ func (g group) processes() (all []int, err error) {
 	return all, err
 }
 
-// spared refuses a group that this process, or the first of all, is in.
+// spared returns an error if the group contains this process or process 1.
 func (g group) spared() error {
 	all, err := g.processes()
 	if err != nil {
@@ -182,7 +185,7 @@ func (g group) spared() error {
 	return nil
 }
 
-// nearest is 1 from a half on, also without limit.
+// nearest returns 1 for amounts of at least 0.5 and for unlimited, else 0.
 func nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return trimtab.Units(1)

@@ -11,13 +11,13 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Kind is this kind of knob, for the locations of cgroup.Kind. Knobs that one Kind
-// opens share what is open of a root.
+// Kind describes this kind of knob. Its locations are those of cgroup.Kind. Knobs that one Kind
+// opens share the open files of a root.
 func Kind() actuator.Kind {
 	roots, vain, k := new(cgroup.Roots), new(atomic.Int64), cgroup.Kind()
 	k.Name, k.Resources, k.Measure = "freezer", []string{trimtab.Running, trimtab.Alive}, nil
 	k.Open = func(at actuator.Location, resource string) (actuator.Knob, error) {
-		// Version 1 keeps it in a hierarchy of its own.
+		// Version 1 has a separate hierarchy for the freezer.
 		root := cmp.Or(hostfs.Twin(at.Root, "freezer"), at.Root)
 		c := Config{Root: root, Path: at.Path, Force: at.Force, Roots: roots}
 		if resource == trimtab.Alive {

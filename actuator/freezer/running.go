@@ -10,20 +10,20 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// Running says whether the processes of one group run, 1, or are frozen, 0.
+// Running is the switch of a group's processes between running, 1, and frozen, 0.
 type Running struct {
 	group
 	config Config
-	// freezing: it was this knob that asked for 0 last.
+	// freezing says that this knob was the last to set 0.
 	freezing bool
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Running) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place, Effective: k.Effective}
 }
 
-// OpenRunning opens the root. Whether the group is there is for Probe to say.
+// OpenRunning opens the root. It does not check that the group exists; Probe does.
 func OpenRunning(c Config) (*Running, error) {
 	g, err := openGroup(c)
 	if err != nil {
@@ -33,7 +33,7 @@ func OpenRunning(c Config) (*Running, error) {
 	return &Running{group: g, config: c}, nil
 }
 
-// runningKind and aliveKind mark what Undo returns.
+// runningKind and aliveKind are the format names in what Undo returns.
 const (
 	runningKind = "freezer-running/1"
 	aliveKind   = "freezer-alive/1"
@@ -47,7 +47,7 @@ type undo struct {
 // encode describes a knob of this package.
 func encode(kind string, c Config) []byte { return actuator.UndoOf(undo{kind, c}) }
 
-// decode reads what encode wrote for a kind.
+// decode parses the output of encode for a kind.
 func decode(kind string, b []byte) (Config, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
@@ -56,8 +56,8 @@ func decode(kind string, b []byte) (Config, error) {
 	return u.Config, nil
 }
 
-// ReopenRunning opens the knob that undo describes. The error is
-// trimtab.ErrUnsupported when undo is another kind of knob's.
+// ReopenRunning opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo
+// belongs to another kind of knob.
 func ReopenRunning(b []byte) (*Running, error) {
 	c, err := decode(runningKind, b)
 	if err != nil {
@@ -77,21 +77,21 @@ func (k *Running) String() string {
 // Resource returns "running".
 func (k *Running) Resource() string { return trimtab.Running }
 
-// Probe says whether the group is there and can be frozen.
+// Probe returns an error unless the group exists and can be frozen.
 func (k *Running) Probe(ctx context.Context) error {
 	return k.Files.Probe(ctx, k.maker(), k.file())
 }
 
-// MayWrite says whether the group is free to be frozen, and by this process.
+// MayWrite returns an error if another manager owns the group, or this process may not freeze it.
 func (k *Running) MayWrite(ctx context.Context) error { return k.Files.MayWrite(ctx, k.file()) }
 
-// Read returns whether the group was set to run.
+// Read returns 1 if the group was last set to run, else 0.
 func (k *Running) Read(ctx context.Context) (trimtab.Amount, error) {
 	return k.read(ctx, k.frozenBySelf)
 }
 
-// Effective returns 0 once all processes are frozen. Where this knob froze the group, it freezes
-// again those that are not.
+// Effective returns 0 once all processes are frozen. If this knob froze the group, it requests
+// freezing again for processes that are not frozen.
 func (k *Running) Effective(ctx context.Context) (trimtab.Amount, error) {
 	if k.freezing {
 		return k.read(ctx, k.refrozen)
@@ -110,10 +110,10 @@ func (k *Running) read(ctx context.Context, frozen func() (bool, error)) (trimta
 	return units(!on), nil
 }
 
-// Nearest is 1 from a half on, also without limit.
+// Nearest returns 1 for amounts of at least 0.5 and for unlimited, else 0.
 func (k *Running) Nearest(a trimtab.Amount) trimtab.Amount { return nearest(a) }
 
-// Write freezes the group, or thaws it. It does not wait until all are.
+// Write freezes or thaws the group. It does not wait until all processes are frozen.
 func (k *Running) Write(ctx context.Context, a trimtab.Amount) error {
 	err := errors.Join(ctx.Err(), a.Validate())
 	if err == nil {

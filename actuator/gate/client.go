@@ -21,22 +21,24 @@ import (
 )
 
 const (
-	// patience bounds a request, from its start to the last byte of the answer.
+	// patience is the time limit for one call to the gate, from its start to the last byte of the
+	// answer.
 	patience = 2 * time.Second
 	// maxAnswer bounds an answer, which has about 300 bytes.
 	maxAnswer = 64 << 10
-	// maxSocketPath is what a kernel takes as the path of a socket.
+	// maxSocketPath is the longest path of a Unix socket that the kernel accepts, in bytes.
 	maxSocketPath = 107
 )
 
-// limits is the document of a gate.
+// limits is the JSON document that a gate returns from its limit API.
 type limits struct {
-	// Concurrency is the limit that the gate's rule has set, nil: none.
+	// Concurrency is the limit that the gate's own rule has set; nil: it set none.
 	Concurrency *float64  `json:"concurrency"`
 	Envelope    *envelope `json:"envelope"`
 }
 
-// envelope bounds the gate's rule; a nil Max: from below only.
+// envelope is the range in which the gate's rule may move the limit. With a nil Max the range has
+// no upper end.
 type envelope struct {
 	Min       float64  `json:"min"`
 	Max       *float64 `json:"max"`
@@ -44,7 +46,7 @@ type envelope struct {
 	LeaseLeft float64  `json:"lease_left_ms"`
 }
 
-// max is the most that may be in service.
+// max returns the largest number of requests that the envelope allows in service.
 func (l *limits) max() trimtab.Amount {
 	if l.Envelope == nil || l.Envelope.Max == nil {
 		return trimtab.Unlimited()
@@ -52,7 +54,7 @@ func (l *limits) max() trimtab.Amount {
 	return trimtab.Units(*l.Envelope.Max)
 }
 
-// parse reads the document, of which it needs the envelope.
+// parse decodes the document. It is an error if the document has no envelope.
 func parse(b []byte) (l limits, err error) {
 	var raw map[string]json.RawMessage
 	if err = json.Unmarshal(b, &raw); err == nil {
@@ -73,7 +75,8 @@ func parse(b []byte) (l limits, err error) {
 	return l, nil
 }
 
-// dialed returns where the admin API is: unix:/PATH, or http://HOST:PORT.
+// dialed splits the URL of the admin API (unix:/PATH or http://HOST:PORT) into a network and an
+// address to dial.
 func dialed(text string) (network, address string, err error) {
 	if file, ok := strings.CutPrefix(text, "unix:"); ok {
 		if !filepath.IsAbs(file) || len(file) > maxSocketPath || strings.ContainsAny(file, "\x00\n*") {
@@ -88,7 +91,7 @@ func dialed(text string) (network, address string, err error) {
 	return "tcp", u.Host, nil
 }
 
-// call asks the gate, with a body or without, in a connection of its own.
+// call sends one request to the gate, in a new connection, and decodes the answer. body may be nil.
 func call(ctx context.Context, gate, method string, body []byte) (limits, error) {
 	network, address, err := dialed(gate)
 	if err != nil {
@@ -135,7 +138,7 @@ func call(ctx context.Context, gate, method string, body []byte) (limits, error)
 	return parse(b)
 }
 
-// remedy says what to do about a connection that failed.
+// remedy returns a hint for the operator on how to repair a failed connection.
 func remedy(err error) string {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return ": start `trimtab gate`, or name its admin address"

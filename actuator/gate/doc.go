@@ -3,11 +3,13 @@
 //
 //	1 ≤ requests in service ≤ max of the envelope
 //
-// Within that the gate's own rule moves the limit. The envelope ends by itself a [Lease] after it
-// was set, and a Read of the knob that set it sets it again: an actuator reads its knobs every few
-// seconds. Where trimtab is killed, or reads no more, the gate is free without anybody's help.
+// Below that maximum the gate's own rule moves the limit. The envelope expires a [Lease] after it
+// was set. A Read by the knob that set the envelope renews it; an actuator reads its knobs every
+// few seconds. If trimtab is killed or stops reading, the envelope expires, and nothing bounds the
+// gate's rule any more.
 //
-// The gate sends no identity: one that restarted has no envelope, and gets one with the next plan.
+// A gate does not identify its process, so trimtab does not notice a restart. A restarted gate has
+// no envelope until the next plan sets one.
 //
 //	knob, err := gate.Open(gate.Config{URL: "unix:/run/trimtab/checkout.gate"})
 //	…

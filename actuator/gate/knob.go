@@ -14,30 +14,32 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// Lease is how long a limit holds after it was set. An actuator reads its knobs every 1 to 5 s,
-// so that several reads may fail before the gate is free.
+// Lease is the time after which an envelope expires unless it is renewed. An actuator reads its
+// knobs every 1 to 5 s, so several reads may fail before the envelope expires.
 const Lease = 20 * time.Second
 
-// most is the largest limit that a gate takes.
+// most is the largest limit that a gate accepts, in requests.
 const most = 1 << 20
 
-// Config says which gate.
+// Config names the gate.
 type Config struct {
-	// URL is its admin API: http://HOST:PORT, or unix:/PATH.
+	// URL is the address of the gate's admin API: http://HOST:PORT, or unix:/PATH.
 	URL string `json:"url"`
 }
 
-// Limit is the most that a gate has in service at once. It is an [actuator.Knob].
+// Limit is the knob for the number of requests that a gate lets its service work on at once. It is
+// an [actuator.Knob].
 type Limit struct {
 	config Config
-	// kept is what this knob set, and what its reads set again; unlimited: nothing.
+	// kept is the limit that this knob set and that its reads renew; unlimited: it set none.
 	kept trimtab.Amount
-	// adopts: an earlier process set what is there.
+	// adopts says that the limit in force was set by an earlier process, so that the next Read
+	// takes it over.
 	adopts bool
 }
 
-// Kind is this kind of knob. The path of a location is the URL of the gate's admin API. What a
-// service can do at once is not measured.
+// Kind describes this kind of knob. The path of a location is the URL of the gate's admin API. The
+// kind does not measure how many requests the service could serve at once.
 func Kind() actuator.Kind {
 	return actuator.Kind{
 		Name: "gate", Resources: []string{trimtab.Concurrency},
@@ -55,7 +57,7 @@ func Kind() actuator.Kind {
 	}
 }
 
-// Open checks the URL. Whether the gate is there is for Probe to say.
+// Open checks the URL. It does not connect: Probe reports whether the gate answers.
 func Open(c Config) (*Limit, error) {
 	if _, _, err := dialed(c.URL); err != nil {
 		return nil, err
@@ -63,12 +65,12 @@ func Open(c Config) (*Limit, error) {
 	return &Limit{config: c, kept: trimtab.Unlimited()}, nil
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Limit) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place, Recall: k.Recall}
 }
 
-// kind marks what Undo returns.
+// kind is the format name in what Undo returns.
 const kind = "gate-limit/1"
 
 type undo struct {
@@ -76,8 +78,8 @@ type undo struct {
 	Config
 }
 
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when undo is
-// another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func Reopen(b []byte) (*Limit, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
@@ -89,7 +91,7 @@ func Reopen(b []byte) (*Limit, error) {
 // Undo describes the knob for Reopen.
 func (k *Limit) Undo() []byte { return actuator.UndoOf(undo{Kind: kind, Config: k.config}) }
 
-// Recall keeps alive what an earlier process set, from the next Read on.
+// Recall makes the next Read adopt and renew the limit that an earlier process set.
 func (k *Limit) Recall(b []byte) error {
 	_, err := Reopen(b)
 	k.adopts = err == nil
@@ -102,23 +104,24 @@ func (k *Limit) String() string { return "gate " + k.config.URL }
 // Resource returns "concurrency".
 func (k *Limit) Resource() string { return trimtab.Concurrency }
 
-// Place identifies the gate by its address. It is no file: a gate that has no envelope any more is
-// not taken for one that somebody changed.
+// Place returns the gate's address as its identity. It is not a file: that a gate has lost its
+// envelope does not mean that another program changed it.
 func (k *Limit) Place() (string, error) {
 	network, address, err := dialed(k.config.URL)
 	return path.Join("/gate", network, address), err
 }
 
-// Close does nothing: what was set ends with its lease.
+// Close does nothing: the envelope expires with its lease.
 func (k *Limit) Close() error { return nil }
 
-// Probe says whether the gate answers.
+// Probe returns an error if the gate does not answer.
 func (k *Limit) Probe(ctx context.Context) error {
 	_, err := k.get(ctx)
 	return err
 }
 
-// MayWrite says whether the gate answers: whoever reaches it may set it.
+// MayWrite returns an error if the gate does not answer: every client that can connect to it may
+// also set its limit.
 func (k *Limit) MayWrite(ctx context.Context) error { return k.Probe(ctx) }
 
 func (k *Limit) get(ctx context.Context) (limits, error) {
@@ -129,8 +132,8 @@ func (k *Limit) get(ctx context.Context) (limits, error) {
 	return l, nil
 }
 
-// Read returns the max of the envelope, and begins its lease anew where this knob has set it.
-// What somebody else set is left to end.
+// Read returns the max of the envelope. If this knob set the envelope, Read renews its lease; it
+// lets an envelope that another program set expire.
 func (k *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
 	l, err := k.get(ctx)
 	if err != nil {
@@ -150,7 +153,7 @@ func (k *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
 	return v, nil
 }
 
-// Nearest rounds to whole requests, at least one: with none nothing would ever be answered.
+// Nearest rounds to whole requests, at least one: with a limit of 0 the service would never answer.
 func (k *Limit) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return a
@@ -158,7 +161,7 @@ func (k *Limit) Nearest(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(math.Min(math.Max(math.Round(a.Value), 1), most))
 }
 
-// Write sets the envelope, or takes it away.
+// Write sets the envelope, or removes it if a is unlimited.
 func (k *Limit) Write(ctx context.Context, a trimtab.Amount) error {
 	err := errors.Join(ctx.Err(), a.Validate())
 	if a = k.Nearest(a); err == nil && a.Unlimited {

@@ -14,11 +14,11 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// process names one run of HAProxy by host, number and start in seconds: another one after a
-// reload, though its socket is the same.
+// process identifies one run of HAProxy by host, process number and start time in seconds. A reload
+// starts a new run, although its socket stays the same.
 type process string
 
-// parseInfo reads the answer to show info: lines of "Key: value".
+// parseInfo parses the answer to "show info": lines of "Key: value".
 func parseInfo(text string) (process, error) {
 	of := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -44,14 +44,14 @@ func parseInfo(text string) (process, error) {
 	return process(of["node"] + "/" + of["Pid"] + "/" + of["Start_time_sec"]), nil
 }
 
-// server is a row of show stat.
+// server is one row of "show stat".
 type server struct {
 	name, id string
 	limit    trimtab.Amount
 }
 
-// parseServers reads the answer to show stat BACKEND 4 -1: a line of names behind "# ", and a row
-// for each server. Its slim is maxconn, empty where there is no limit.
+// parseServers parses the answer to "show stat BACKEND 4 -1": a line of column names after "# ",
+// and a row for each server. The column slim is maxconn; it is empty if there is no limit.
 func parseServers(text, backend string) (all []server, err error) {
 	header, ok := strings.CutPrefix(text, "# ")
 	if !ok {
@@ -92,7 +92,7 @@ func parseServers(text, backend string) (all []server, err error) {
 	}
 }
 
-// parseLimit reads a maxconn as statistics have it.
+// parseLimit parses a maxconn as "show stat" prints it.
 func parseLimit(text string) (trimtab.Amount, error) {
 	if text == "" || text == "0" {
 		return trimtab.Unlimited(), nil
@@ -104,15 +104,16 @@ func parseLimit(text string) (trimtab.Amount, error) {
 	return trimtab.Units(float64(n)), nil
 }
 
-// answer is what one connection told.
+// answer is the result of the commands sent in one connection.
 type answer struct {
 	of      process
-	servers []server // of the backend that was asked for
-	// scope is how they were listed, rest the answer to what was asked beside.
+	servers []server // in the backend that was asked for
+	// scope is the argument of "show stat" with which the servers were listed; rest is the answer
+	// to the further commands.
 	scope, rest string
 }
 
-// limit returns what a server has.
+// limit returns the maxconn of a server; ok is false if the server was not listed.
 func (a *answer) limit(name string) (limit trimtab.Amount, ok bool) {
 	i := slices.IndexFunc(a.servers, func(s server) bool { return s.name == name })
 	if i < 0 {
@@ -121,11 +122,12 @@ func (a *answer) limit(name string) (limit trimtab.Amount, ok bool) {
 	return a.servers[i].limit, true
 }
 
-// everywhere lists the servers of all backends.
+// everywhere is the argument of "show stat" that lists the servers of all backends.
 const everywhere = "-1"
 
-// survey asks for the process and the servers of a backend, and then for what more says. By its
-// name HAProxy finds a frontend, too, which has no servers: then all are listed.
+// survey asks for the process and the servers of a backend, and then sends the commands in more.
+// HAProxy looks a name up among frontends first, which have no servers; if a frontend has the name
+// of the backend, survey lists the servers of all backends.
 func survey(ctx context.Context, socket, backend string, more ...string) (found answer, err error) {
 	for _, scope := range []string{backend, everywhere} {
 		if found, err = listed(ctx, socket, backend, scope, more...); err != nil || len(found.servers) > 0 {
@@ -135,14 +137,14 @@ func survey(ctx context.Context, socket, backend string, more ...string) (found 
 	return found, err
 }
 
-// listed asks for the process and what it lists, and then for what more says.
+// listed asks for the process and the servers in scope, and then sends the commands in more.
 func listed(ctx context.Context, socket, backend, scope string, more ...string) (answer, error) {
 	text, err := ask(ctx, socket, append([]string{"show info", "show stat " + scope + " 4 -1"}, more...)...)
 	if err != nil {
 		return answer{}, err
 	}
 	found := answer{scope: scope}
-	info, text, _ := strings.Cut(text, "\n\n") // each answer ends so
+	info, text, _ := strings.Cut(text, "\n\n") // an empty line ends each answer
 	stat, rest, _ := strings.Cut(text, "\n\n")
 	if found.of, err = parseInfo(info); err == nil {
 		found.servers, err = parseServers(stat, backend)
@@ -151,7 +153,7 @@ func listed(ctx context.Context, socket, backend, scope string, more ...string) 
 	return found, err
 }
 
-// parseSet reads the answer to set maxconn: an empty line where it was done.
+// parseSet parses the answer to "set maxconn": an empty line means success.
 func parseSet(text string) error {
 	switch text = strings.TrimSpace(text); text {
 	case "":
@@ -164,11 +166,11 @@ func parseSet(text string) error {
 	return fmt.Errorf("HAProxy says %.120q: %w", text, trimtab.ErrRefused)
 }
 
-// errLevel: the socket only shows.
+// errLevel says that the socket has only the level at which it shows state.
 var errLevel = fmt.Errorf("the socket has not the level admin: write `stats socket PATH level admin` in haproxy.cfg, and reload it: %w", os.ErrPermission)
 
-// plain reports whether HAProxy takes a name of a backend or server: letters, digits, '-', '_',
-// '.' and ':'. No other is sent to it.
+// plain reports whether HAProxy allows a name for a backend or server: letters, digits, '-', '_',
+// '.' and ':'. This package sends no other name to it.
 func plain(name string) bool {
 	return name != "" && len(name) <= 253 && strings.IndexFunc(name, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:", r))

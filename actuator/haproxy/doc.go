@@ -3,8 +3,8 @@
 //
 //	requests in service ≤ maxconn of the server; the others wait in the queue of the backend
 //
-// How long they wait, and what they are told then, is the site's: timeout queue, and retries. A
-// maxconn of 0 is no limit.
+// How long they wait, and which answer they get after that, the operator configures in HAProxy
+// (timeout queue, retries). A maxconn of 0 means no limit.
 //
 // What HAProxy 2.6 does that a reader would not expect:
 //
@@ -19,8 +19,8 @@
 //     configuration. A knob is that of one process, by its number and start; in the next one the
 //     server is another instance, with a baseline of its own.
 //
-// maxconn of a frontend is left alone: beyond it HAProxy accepts no connection, so those who wait
-// do so in the kernel, unseen.
+// trimtab does not set the maxconn of a frontend: beyond it HAProxy accepts no connections, so
+// clients wait in the kernel, where nothing counts them.
 //
 // Source: HAProxy 2.6, doc/management.txt, section 9.3, and doc/configuration.txt, section 5.2
 // (maxconn, minconn). Tried with Debian's 2.6.12.

@@ -15,9 +15,10 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Kind is this kind of knob. The root of a location is the socket, its path BACKEND/SERVER/* for
-// one server and BACKEND/* for all: each server in each process of HAProxy is an instance, so that
-// after a reload it is a new one. What backends can serve is not measured.
+// Kind describes this kind of knob. The root of a location is the socket. Its path is
+// BACKEND/SERVER/* for one server and BACKEND/* for all of them. Each server in each process of
+// HAProxy is an instance, so a reload makes new instances. The kind does not measure how many
+// requests a server could serve.
 func Kind() actuator.Kind {
 	return actuator.Kind{
 		Name: "haproxy", Resources: []string{trimtab.Concurrency},
@@ -37,7 +38,8 @@ func Kind() actuator.Kind {
 	}
 }
 
-// configOf reads a location. Its last part is the server, unless that is the *.
+// configOf converts a location into a configuration. The last element of the path is the server,
+// unless it is "*".
 func configOf(at actuator.Location) (Config, error) {
 	backend, rest, _ := strings.Cut(at.Path, "/")
 	c := Config{Socket: at.Root, Backend: backend, Server: strings.TrimSuffix(rest, "/*")}
@@ -50,7 +52,7 @@ func configOf(at actuator.Location) (Config, error) {
 	return c, any.validate()
 }
 
-// find lists the server of a location, or all of its backend.
+// find lists the server that a location names, or all servers of its backend.
 func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
 	c, err := configOf(at)
 	if err != nil {
@@ -76,7 +78,7 @@ func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error
 	return found, nil
 }
 
-// idOf tells a server in one process from the same in the next.
+// idOf returns a number that differs for the same server in two processes of HAProxy.
 func idOf(of process, id string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(string(of) + "\x00" + id))

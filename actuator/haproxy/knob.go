@@ -15,7 +15,7 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// Config says which server.
+// Config names the server.
 type Config struct {
 	// Socket is HAProxy's stats socket: an absolute path, or HOST:PORT.
 	Socket  string `json:"socket"`
@@ -34,20 +34,21 @@ func (c *Config) validate() error {
 }
 
 // MaxConn is the maxconn of one server in one process of HAProxy. It is an [actuator.Knob]. It
-// connects for each use: an open connection would keep a process alive that was told to stop.
+// opens a connection for each use: an open one would keep an HAProxy process alive that a reload
+// has told to stop.
 type MaxConn struct {
 	config Config
-	// of is the process that was read first; "": none was.
+	// of is the HAProxy process that this knob read first; "": it has read none yet.
 	of process
 }
 
-// Traits returns what the knob can do beyond what every knob can. It is remote: other programs
-// and people set maxconn through the same socket.
+// Traits returns the optional abilities of this knob. It is remote: other programs and people set
+// maxconn through the same socket.
 func (k *MaxConn) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place, Hopeless: func(context.Context) string { return "" }}
 }
 
-// Open checks the names. Whether the server is there is for Probe to say.
+// Open checks the names. It does not connect: Probe reports whether the server exists.
 func Open(c Config) (*MaxConn, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func Open(c Config) (*MaxConn, error) {
 	return &MaxConn{config: c}, nil
 }
 
-// kind marks what Undo returns.
+// kind is the format name in what Undo returns.
 const kind = "haproxy-maxconn/1"
 
 type undo struct {
@@ -64,8 +65,8 @@ type undo struct {
 	Process process `json:"process,omitempty"`
 }
 
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when undo is
-// another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func Reopen(b []byte) (*MaxConn, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
@@ -78,7 +79,8 @@ func Reopen(b []byte) (*MaxConn, error) {
 	return k, err
 }
 
-// Undo describes the knob for Reopen, with the process: one that began later is not restored.
+// Undo describes the knob for Reopen, including the HAProxy process: trimtab does not restore a
+// limit in a process that began later.
 func (k *MaxConn) Undo() []byte {
 	return actuator.UndoOf(undo{Kind: kind, Config: k.config, Process: k.of})
 }
@@ -91,10 +93,11 @@ func (k *MaxConn) String() string {
 // Resource returns "concurrency".
 func (k *MaxConn) Resource() string { return trimtab.Concurrency }
 
-// Close does nothing: nothing is kept open.
+// Close does nothing: the knob has no open connection.
 func (k *MaxConn) Close() error { return nil }
 
-// Place identifies the server in its process, whatever socket leads there.
+// Place identifies the server by its HAProxy process, so that two sockets of one process give the
+// same identity.
 func (k *MaxConn) Place() (string, error) {
 	if k.of == "" {
 		if _, _, err := k.look(context.Background()); err != nil {
@@ -104,8 +107,8 @@ func (k *MaxConn) Place() (string, error) {
 	return path.Join("/haproxy", string(k.of), k.config.Backend, k.config.Server), nil
 }
 
-// look reads what the server has. The error is os.ErrNotExist where backend, server or process is
-// another than before.
+// look reads the server's maxconn and sends the commands in more. The error is os.ErrNotExist if
+// the backend or server is gone, or if another HAProxy process answers than the first time.
 func (k *MaxConn) look(ctx context.Context, more ...string) (trimtab.Amount, answer, error) {
 	found, err := survey(ctx, k.config.Socket, k.config.Backend, more...)
 	if err != nil {
@@ -122,13 +125,13 @@ func (k *MaxConn) look(ctx context.Context, more ...string) (trimtab.Amount, ans
 	return limit, found, nil
 }
 
-// Probe says whether the server is there.
+// Probe returns an error if the server does not exist.
 func (k *MaxConn) Probe(ctx context.Context) error {
 	_, err := k.Read(ctx)
 	return err
 }
 
-// MayWrite says whether the socket may set limits.
+// MayWrite returns an error if the socket's level does not allow setting limits.
 func (k *MaxConn) MayWrite(ctx context.Context) error {
 	_, found, err := k.look(ctx, "show cli level")
 	if err == nil && strings.TrimSpace(found.rest) != "admin" {
@@ -140,7 +143,7 @@ func (k *MaxConn) MayWrite(ctx context.Context) error {
 	return nil
 }
 
-// Read returns maxconn, unlimited where that is 0.
+// Read returns the server's maxconn; 0 there means unlimited.
 func (k *MaxConn) Read(ctx context.Context) (trimtab.Amount, error) {
 	v, _, err := k.look(ctx)
 	if err != nil {
@@ -157,8 +160,8 @@ func (k *MaxConn) Nearest(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(math.Min(math.Max(math.Round(a.Value), 1), math.MaxUint32))
 }
 
-// Write sets maxconn. What the process had is read in the same connection: in another one than
-// before it is put back, and the error is trimtab.ErrStale.
+// Write sets maxconn in a connection that also reads which process answers and what its limit was.
+// If that is another process than before, Write restores its limit and returns trimtab.ErrStale.
 func (k *MaxConn) Write(ctx context.Context, a trimtab.Amount) error {
 	err := errors.Join(ctx.Err(), a.Validate())
 	var found answer
@@ -174,7 +177,7 @@ func (k *MaxConn) Write(ctx context.Context, a trimtab.Amount) error {
 	return nil
 }
 
-// set is Write once it is known how the servers are listed.
+// set does the work of Write, given the scope in which the servers are listed.
 func (k *MaxConn) set(ctx context.Context, scope string, a trimtab.Amount) error {
 	found, err := listed(ctx, k.config.Socket, k.config.Backend, scope, k.command(a))
 	if err != nil {
@@ -191,7 +194,7 @@ func (k *MaxConn) set(ctx context.Context, scope string, a trimtab.Amount) error
 	return err
 }
 
-// command sets maxconn.
+// command returns the HAProxy command that sets maxconn.
 func (k *MaxConn) command(a trimtab.Amount) string {
 	return "set maxconn server " + k.config.Backend + "/" + k.config.Server + " " + strconv.FormatUint(uint64(a.Value), 10)
 }

@@ -17,14 +17,14 @@ import (
 )
 
 const (
-	// patience bounds one connection, from its start to the last byte of the answer.
+	// patience is the time limit for one connection, from its start to the last byte of the answer.
 	patience = 2 * time.Second
-	// maxAnswer bounds an answer: a row of show stat has about 400 bytes, so it has room for
-	// 20,000 servers.
+	// maxAnswer is the longest answer that is read, in bytes. A row of "show stat" has about 400
+	// bytes, so 20,000 servers fit.
 	maxAnswer = 8 << 20
 )
 
-// maxSocketPath is what a kernel takes as the path of a socket.
+// maxSocketPath is the longest path of a Unix socket that the kernel accepts, in bytes.
 const maxSocketPath = 107
 
 // dialed returns the network and the address of a socket: an absolute path, or HOST:PORT.
@@ -40,7 +40,7 @@ func dialed(socket string) (network, address string, err error) {
 }
 
 // ask sends commands in one line and returns their answers as one text. HAProxy closes the
-// connection behind the last.
+// connection after the last answer.
 func ask(ctx context.Context, socket string, commands ...string) (string, error) {
 	network, address, err := dialed(socket)
 	if err != nil {
@@ -71,7 +71,7 @@ func ask(ctx context.Context, socket string, commands ...string) (string, error)
 	return string(b), nil
 }
 
-// remedy says what to do about a connection that failed.
+// remedy returns a hint for the operator on how to repair a failed connection.
 func remedy(err error) string {
 	switch {
 	case errors.Is(err, os.ErrNotExist):

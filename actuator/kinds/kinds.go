@@ -1,5 +1,5 @@
-// Package kinds lists the kinds of knobs that this program has. Another kind is another
-// line of [In]; everything else, restore and watchdog included, follows from the value.
+// Package kinds lists the kinds of knobs that this program has. A new kind is one more line in
+// [In]; everything else, restore and watchdog included, uses that list.
 //
 //	knob, err := actuator.AnyOf(kinds.All())(undo)
 package kinds
@@ -23,15 +23,15 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// All are the kinds of knobs that this program has. Another kind is another line of [In].
+// All returns the kinds of knobs that this program has. A new kind is one more line in [In].
 func All() []actuator.Kind { return On(resctrl.Host{}) }
 
-// On are the kinds on a host with the given resctrl.
+// On returns the kinds on a host with the given resctrl.
 func On(rdt resctrl.Host) []actuator.Kind {
 	return In(rdt, kubernetes.Cluster{Watched: NoCluster})
 }
 
-// In are the kinds on a host that sees a cluster.
+// In returns the kinds on a host that watches a cluster.
 func In(rdt resctrl.Host, cluster kubernetes.Cluster) []actuator.Kind {
 	return []actuator.Kind{
 		actuator.Join(cgroup.Kind(), cpuset.Kind(), freezer.Kind(), resctrl.Kind(rdt), cpufreq.Kind()),
@@ -44,8 +44,8 @@ func In(rdt resctrl.Host, cluster kubernetes.Cluster) []actuator.Kind {
 	}
 }
 
-// RDT is this host's resctrl for an actuator with its locks in a directory; by them it knows
-// whose groups a dead process left.
+// RDT returns this host's resctrl for an actuator with its locks in the given directory. The locks
+// show which resource groups a dead process left behind.
 func RDT(locks string) resctrl.Host {
 	return resctrl.Host{Places: func(ctx context.Context) (map[string]bool, error) {
 		return actuator.Places(ctx, locks, trimtab.LLC, trimtab.MemBW)
@@ -55,12 +55,12 @@ func RDT(locks string) resctrl.Host {
 // Reopen makes a knob from the journal alone.
 func Reopen(undo []byte) (actuator.Knob, error) { return actuator.AnyOf(All())(undo) }
 
-// NoCluster is while no cluster is watched.
+// NoCluster is used while no cluster is watched.
 func NoCluster() (*kube.Cluster, error) {
 	return nil, fmt.Errorf("the Kubernetes cluster is not watched: %w", trimtab.ErrStale)
 }
 
-// OfCluster reports whether knobs of that kind are in a cluster.
+// OfCluster reports whether knobs of the given kind belong to a cluster.
 func OfCluster(kind string) bool {
 	return kind == kubernetes.PodsKind || kind == kubernetes.ScaleKind
 }

@@ -1,8 +1,8 @@
 // Package knobtest is the contract of [actuator.Knob] as a test suite. Every
 // kind of knob runs it, on the real thing where the host has it.
 //
-// A knob whose [actuator.Traits] have Floor or Effective is held to what that
-// promises, too. What is special to a kind is not tested: owners, parents, versions.
+// It also tests the contracts of Floor and Effective if the knob's [actuator.Traits] have them. It
+// does not test what only one kind has, such as owners, parents and versions.
 //
 //	func TestCPUMeetsTheContractOfKnobs(t *testing.T) {
 //		knobtest.Run(t, func(t *testing.T) knobtest.Fixture { … })
@@ -21,27 +21,27 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// Fixture is one target with its knob, made anew for each test.
+// Fixture is one target with its knob, created again for each test.
 type Fixture struct {
-	// Knob works and may be written.
+	// Knob must work, and must be writable.
 	Knob actuator.Knob
 	// Reopen makes a knob from an Undo, as another process would.
 	Reopen func(undo []byte) (actuator.Knob, error)
 	// Least and Most bound the values to try, 0 < Least < Most.
 	Least, Most float64
-	// Unlimited is the value that the knob takes for unlimited where its values end, as a
-	// switch's do; nil: Unlimited itself.
+	// Unlimited is the value that the knob stores for unlimited if its values have an upper end, as
+	// a switch's do; nil: unlimited itself.
 	Unlimited *trimtab.Amount
 	// Vanish removes the target.
 	Vanish func()
-	// Use makes so much be in use, whatever the knob is set to, of a knob with a floor; nil:
+	// Use makes the target use an amount, whatever the limit; it is for knobs with a floor. nil:
 	// the test cannot.
 	Use func(v float64)
-	// TakeEffect puts in force what was asked for last. A knob with Effective needs it.
+	// TakeEffect makes the value written last take effect. A knob with Effective needs it.
 	TakeEffect func()
 }
 
-// test is one of the suite.
+// test is one test of the suite.
 type test struct {
 	name string
 	run  func(t testing.TB, f Fixture)
@@ -141,7 +141,7 @@ func unlimitedIsAValue(t testing.TB, f Fixture) {
 	}
 }
 
-// unlimited is the value that the knob takes for unlimited.
+// unlimited returns the value that the knob stores for unlimited.
 func (f *Fixture) unlimited() trimtab.Amount {
 	if f.Unlimited != nil {
 		return *f.Unlimited

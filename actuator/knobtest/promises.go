@@ -10,9 +10,9 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// floored tests Floor of [actuator.Traits]: it is the least value that may be set, it
-// covers what is in use, and nothing is lowered below it. A rise is always allowed, also to less
-// than the floor. The knob of a restore does the same.
+// floored tests Floor of [actuator.Traits]: it is the least value that may be set, it covers the
+// amount in use, and no write lowers the knob below it. A raise is always allowed, even to less
+// than the floor. A reopened knob must do the same.
 func floored(t testing.TB, f Fixture) {
 	k := f.Knob
 	inUse := 0.0
@@ -75,7 +75,7 @@ func keepsTheFloor(t testing.TB, k actuator.Knob, most, inUse float64) {
 	}
 }
 
-// followsUse raises the use above the set value, and lets it fall again.
+// followsUse raises the usage above the set value, and lets it fall again.
 func followsUse(t testing.TB, k actuator.Knob, f Fixture) {
 	t.Helper()
 	low := floorOf(t, k)
@@ -85,7 +85,7 @@ func followsUse(t testing.TB, k actuator.Knob, f Fixture) {
 		t.Errorf("the floor is %v, and %v are in use", now, f.Most/2)
 	}
 	if v := k.Nearest(trimtab.Units(1.5 * low.Value)); v.Value < f.Most/2 {
-		write(t, k, v) // up, though not enough
+		write(t, k, v) // a raise is allowed even if it stays below the floor
 		if err := k.Write(context.Background(), low); !errors.Is(err, trimtab.ErrRefused) {
 			t.Errorf("lowered from %v to %v with %v in use: error %v, want refused", v, low, f.Most/2, err)
 		}
@@ -97,9 +97,9 @@ func followsUse(t testing.TB, k actuator.Knob, f Fixture) {
 	write(t, k, low)
 }
 
-// delayed tests Effective of [actuator.Traits]: from the write on Read returns the last set value,
-// and Effective what is in force, which is the former value or one set since. The knob of a
-// restore does the same.
+// delayed tests Effective of [actuator.Traits]: after a write, Read returns the value set last, and
+// Effective the value in force, which is the former value or one set since. A reopened knob must do
+// the same.
 func delayed(t testing.TB, f Fixture) {
 	k := f.Knob
 	if f.TakeEffect == nil {
@@ -152,7 +152,7 @@ func delayed(t testing.TB, f Fixture) {
 	unknown(t, f, func(ctx context.Context) error { _, err := k.Traits().Effective(ctx); return err })
 }
 
-// unknown wants an error with a cancelled context, and when the target is gone.
+// unknown tests that a call fails with a cancelled context, and when the target is gone.
 func unknown(t testing.TB, f Fixture, ask func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

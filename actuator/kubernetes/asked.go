@@ -14,9 +14,9 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// asked is facts from the server itself, for a restore from the journal alone. All knobs of
-// a cluster share one: its requests are counted together, and many pods of a
-// namespace are read with one list, not one by one.
+// asked implements facts by requests to the API server, for a restore that has only the journal.
+// All knobs of a cluster share one, so that their requests have one rate limit and many pods of a
+// namespace are read with one list.
 type asked struct {
 	config kube.Config
 	once   sync.Once
@@ -27,14 +27,14 @@ type asked struct {
 	pods map[string]*podList
 }
 
-// podList is the pods of one namespace, by name.
+// podList has the pods of one namespace, by name.
 type podList struct {
-	// at is when the first pod was asked for, reads how many were since.
+	// at is the time of the first read of a pod, reads the number of reads since.
 	at    time.Time
 	reads int
-	// all is nil while each pod is read by itself.
+	// all is nil while each pod is read on its own.
 	all map[string]*kube.Pod
-	// alone: there is no right to list.
+	// alone says that this process may not list pods.
 	alone bool
 }
 
@@ -49,7 +49,7 @@ func (a *asked) watched() (*kube.Cluster, error) { return nil, nil } //nolint:ni
 func (a *asked) policies() *policies             { return nil }
 func (a *asked) own(string) int64                { return 0 } // each limit is read anew before it is written
 
-// pace leaves one request a second for the lists.
+// pace reserves one request a second for lists.
 func (a *asked) pace() float64 { return kube.Pace - 1 }
 
 func (a *asked) client() (*kube.Client, error) {
@@ -100,7 +100,8 @@ func (a *asked) pod(ctx context.Context, at *place) (*kube.Pod, error) {
 	return p, nil
 }
 
-// listed returns a pod from a recent list, nil: it was not in it. For few pods no list is made.
+// listed returns a pod from a recent list; nil: the list does not have it. It makes no list for
+// only a few pods.
 func (a *asked) listed(ctx context.Context, c *kube.Client, at *place) (p *kube.Pod, listed bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -135,7 +136,7 @@ func (a *asked) workload(ctx context.Context, r kube.Ref) (*kube.Workload, error
 	return c.Workload(ctx, r)
 }
 
-// Reopener opens knobs from what Undo returned. Those of one cluster share a client.
+// Reopener opens knobs from the results of their Undo. Those of one cluster share a client.
 type Reopener struct {
 	mu  sync.Mutex
 	all map[kube.Config]*asked

@@ -9,13 +9,13 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// barredFor is for how long Guaranteed pods of a node are not raised, once its kubelet called
-// such a resize infeasible.
+// barredFor is how long Guaranteed pods of a node are not raised after its kubelet called such a
+// resize infeasible.
 const barredFor = time.Hour
 
 // policies has the nodes on which Guaranteed pods cannot grow in place. No API object shows a
-// node's CPU manager and memory manager: a kubelet reports them when it first refuses, and then
-// its other pods are not tried. The nil value knows none.
+// node's CPU manager and memory manager: a kubelet reports them when it first refuses, and then its
+// other pods are not tried. The nil value knows no node.
 type policies struct {
 	mu sync.Mutex
 	of map[onNode]told
@@ -47,7 +47,7 @@ func (b *policies) learn(now time.Time, p *kube.Pod, resource, message string) {
 	b.of[onNode{p.Spec.NodeName, resource}] = told{now.Add(barredFor), message}
 }
 
-// bars says why a pod cannot grow where it is; "": nothing is known.
+// bars returns why a pod cannot grow on its node; "": no reason is known.
 func (b *policies) bars(now time.Time, p *kube.Pod, resource string) string {
 	if b == nil || p.Status.QOSClass != guaranteed {
 		return ""

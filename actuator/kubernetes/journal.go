@@ -28,8 +28,8 @@ type Journal struct {
 	client *kube.Client
 	at     kube.ConfigMap
 	state  map[string][]byte
-	// holder is this process: what a journal says is the same after a restart, and the
-	// server counts no write that changes nothing.
+	// holder identifies this process in the ConfigMap, so that the first write always changes it:
+	// the server gives no new version to a write without a change.
 	holder string
 	// taken is set once this process has written it.
 	taken bool
@@ -38,10 +38,10 @@ type Journal struct {
 	damaged int
 }
 
-// maxJournal bounds what is stored, compressed: an object may have 1 MiB.
+// maxJournal is the largest compressed size, in bytes: an object may have 1 MiB.
 const maxJournal = 900 << 10
 
-// appendFor bounds one write of the journal.
+// appendFor is the time limit for one write of the journal.
 const appendFor = 15 * time.Second
 
 // The keys of the ConfigMap.
@@ -50,7 +50,7 @@ const (
 	holderKey = "holder"
 )
 
-// JournalName is the ConfigMap of a pool.
+// JournalName returns the name of a pool's ConfigMap.
 func JournalName(pool string) string { return "trimtab-journal-" + strings.ToLower(pool) }
 
 // OpenJournal reads the journal of a pool in a namespace, or creates it, and takes it over: the
@@ -118,7 +118,8 @@ func (j *Journal) Append(entries ...hostfs.Entry) error {
 	return nil
 }
 
-// store writes the whole journal against the version that is known.
+// store writes the whole journal. The server refuses it if the version is not the one this process
+// knows.
 func (j *Journal) store(ctx context.Context, state map[string][]byte) error {
 	b, err := pack(state)
 	if err != nil {
@@ -127,7 +128,8 @@ func (j *Journal) store(ctx context.Context, state map[string][]byte) error {
 	data := map[string][]byte{dataKey: b, holderKey: []byte(j.holder)}
 	after, err := j.client.UpdateConfigMap(ctx, &j.at, data)
 	if errors.Is(err, trimtab.ErrStale) {
-		// It may be a write of ours that the server carried out and did not answer.
+		// The conflict may come from an earlier write of this process that the server carried out
+		// without an answer.
 		now, unread := j.client.ConfigMap(ctx, j.at.Namespace, j.at.Name)
 		if unread != nil {
 			return unread

@@ -21,7 +21,7 @@ const (
 	ScaleKind = "kubernetes-scale"
 )
 
-// Pods returns the kind of limits, and of requests, of running pods. A location is
+// Pods returns the kind of knobs for limits and requests of running pods. A location is
 // NAMESPACE/KIND/NAME/CONTAINER/*, and each pod of that workload is an instance.
 func Pods(c Cluster) actuator.Kind {
 	c.policies = &policies{}
@@ -46,8 +46,8 @@ func Pods(c Cluster) actuator.Kind {
 	}
 }
 
-// Scales returns the kind of numbers of pods. A location is NAMESPACE/KIND/NAME/*, whose one
-// instance is the workload itself: one that is created again with its name is another.
+// Scales returns the kind of knobs for the number of pods. A location is NAMESPACE/KIND/NAME/*. Its
+// one instance is the workload itself; if the workload is created again, it is a new instance.
 func Scales(c Cluster) actuator.Kind {
 	back := &Reopener{}
 	return actuator.Kind{
@@ -63,8 +63,8 @@ func Scales(c Cluster) actuator.Kind {
 	}
 }
 
-// probe checks the syntax of a location. Whether the cluster answers shows later: a trimtab that
-// starts before it waits.
+// probe checks the syntax of a location. It does not contact the cluster, which may start later
+// than trimtab.
 func probe(declared actuator.Location) (actuator.Location, error) {
 	_, _, err := kube.ParseRef(declared.Path)
 	return declared, err
@@ -77,7 +77,7 @@ func idOf(uid string) uint64 {
 	return max(h.Sum64(), 1)
 }
 
-// watched returns the view of the cluster, and the workload that a location names.
+// watched returns the watched cluster, and the workload that a location names.
 func watched(ctx context.Context, c Cluster, at actuator.Location) (*kube.Cluster, kube.Ref, error) {
 	ref, _, err := kube.ParseRef(at.Path)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// place identifies a limit.
+// place identifies a limit in the cluster.
 type place struct {
 	kube.Config
 	Namespace string `json:"namespace"`
@@ -22,7 +22,7 @@ type place struct {
 	UID       string `json:"uid"`
 	Container string `json:"container"`
 	Resource  string `json:"resource"`
-	// Workload is what the pod belongs to.
+	// Workload is the workload to which the pod belongs.
 	Workload kube.Ref `json:"workload"`
 	// Request says that it is the request, not the limit; the undo's kind says so.
 	Request bool `json:"-"`
@@ -35,23 +35,24 @@ type Limit struct {
 	from  facts
 	rules Options
 	now   func() time.Time
-	// seen is the pod as it was read last.
+	// seen is the pod at the last read.
 	seen *kube.Pod
-	// found is what Read last returned, and generation the pod's generation then, without those
-	// that trimtab's writes caused: a write of another of the pod's limits is no foreign change.
+	// found is the last result of Read. generation is the pod's generation at that time, minus the
+	// generations that trimtab's own writes caused: trimtab's write of another limit of the pod
+	// must not look like a change by another program.
 	found      trimtab.Amount
 	generation int64
-	// before was in force when a value was asked for; asked is when.
+	// before is the value in force when another was requested; asked is the time of that request.
 	before *trimtab.Amount
 	asked  time.Time
-	// tooMuch is what the kubelet called infeasible: as much is not asked for again.
+	// tooMuch is the smallest amount that the kubelet called infeasible; it is not requested again.
 	tooMuch float64
 	refusal refusal
-	// full is what the node had no room for, of a request.
+	// full records a request for which the node had no room.
 	full full
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (l *Limit) Traits() actuator.Traits {
 	return actuator.Traits{
 		Pace: l.from.pace(), Place: l.Place, Effective: l.Effective, Hopeless: l.Hopeless, Version: l.Version, Mark: l.Mark,
@@ -59,7 +60,7 @@ func (l *Limit) Traits() actuator.Traits {
 	}
 }
 
-// limitKind and requestKind mark what Undo returns.
+// limitKind and requestKind are the format names in what Undo returns.
 const (
 	limitKind   = "kubernetes-limit/1"
 	requestKind = "kubernetes-request/1"
@@ -68,7 +69,7 @@ const (
 type limitUndo struct {
 	Kind string `json:"kind"`
 	place
-	// Found was there before the first write.
+	// Found is the value before the first write.
 	Found trimtab.Amount `json:"found"`
 }
 
@@ -76,8 +77,8 @@ func openLimit(at place, from facts, rules Options) *Limit {
 	return &Limit{at: at, from: from, rules: rules, now: time.Now}
 }
 
-// Undo describes the knob, with the value found, or that of the template if pods do not begin
-// with it.
+// Undo describes the knob, with the value found. If new pods do not start with that, it has the
+// value of the template.
 func (l *Limit) Undo() []byte {
 	found := l.found
 	if l.rules.StartValues && !l.at.Request && !found.Unlimited {
@@ -91,7 +92,8 @@ func (l *Limit) Undo() []byte {
 	return actuator.UndoOf(limitUndo{l.kind(), l.at, found})
 }
 
-// TakesOver reports whether undo is of the limit where this is one, or of the request.
+// TakesOver reports whether undo belongs to a limit if this knob sets a limit, or to a request if
+// it sets a request.
 func (l *Limit) TakesOver(undo []byte) bool {
 	var u limitUndo
 	return json.Unmarshal(undo, &u) == nil && u.Kind == l.kind()
@@ -105,7 +107,7 @@ func (l *Limit) String() string {
 // Resource is cpu or memory.
 func (l *Limit) Resource() string { return l.at.Resource }
 
-// Close does nothing: nothing is open.
+// Close does nothing: the knob has nothing open.
 func (l *Limit) Close() error { return nil }
 
 // Place identifies the container for other processes of this host.
@@ -113,13 +115,13 @@ func (l *Limit) Place() (string, error) {
 	return path.Join("/kubernetes", l.at.Namespace, "pods", l.at.UID, l.at.Container), nil
 }
 
-// Probe says whether the pod is there.
+// Probe returns an error if the pod does not exist.
 func (l *Limit) Probe(ctx context.Context) error {
 	_, _, err := l.container(ctx)
 	return err
 }
 
-// container reads the pod.
+// container reads the pod, and returns the container in it.
 func (l *Limit) container(ctx context.Context) (*kube.Pod, *kube.Container, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, fmt.Errorf("read %s: %w", l, err)
@@ -164,7 +166,7 @@ func (l *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
 
 func (l *Limit) generationOf(p *kube.Pod) int64 { return p.Generation - l.from.own(p.UID) }
 
-// Version is the generation of the pod that was read last.
+// Version returns the generation of the pod at the last read.
 func (l *Limit) Version() string {
 	if l.generation == 0 {
 		return ""
@@ -185,13 +187,13 @@ func (l *Limit) Effective(ctx context.Context) (trimtab.Amount, error) {
 	asked := float64(v)
 	status := p.StatusOf(c.Name)
 	if status == nil || status.Resources == nil {
-		return trimtab.Units(asked), nil // it does not run yet, and starts with that
+		return trimtab.Units(asked), nil // the container does not run yet, and will start with this value
 	}
 	actual, has := l.actual(status)
 	switch {
 	case has && l.near(asked, float64(actual)) && settled(p):
 		if l.at.Request && !weighs(asked, status) {
-			break // taken up, and not set yet
+			break // the kubelet accepted the value and has not applied it yet
 		}
 		l.before = nil
 		l.full.passed(asked)
@@ -212,8 +214,8 @@ func settled(p *kube.Pod) bool {
 		(p.Status.ObservedGeneration == 0 || p.Status.ObservedGeneration >= p.Generation)
 }
 
-// Nearest rounds up to 10m of CPU, of a request to 1m, or a page of memory, at most what the
-// node has.
+// Nearest rounds a limit up to 10m of CPU or a page of memory, and a request to 1m of CPU, and to
+// at most the node's capacity.
 func (l *Limit) Nearest(a trimtab.Amount) trimtab.Amount {
 	most := l.most()
 	if a.Unlimited {
@@ -222,7 +224,7 @@ func (l *Limit) Nearest(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(math.Min(math.Max(l.roundUp(a.Value), least(l.at.Resource)), most))
 }
 
-// unknownMost is assumed for a node's capacity while it is unknown.
+// unknownMost returns the capacity to assume for a node while it is unknown.
 func unknownMost(resource string) float64 {
 	if resource == trimtab.Memory {
 		return 1 << 44
@@ -230,8 +232,8 @@ func unknownMost(resource string) float64 {
 	return 1024
 }
 
-// most returns what a container may have: what its node has, or LimitRange and VPA allow, and
-// never less than the value found.
+// most returns the largest value for a container: the capacity of its node, or what LimitRange and
+// VPA allow, but never less than the value found.
 func (l *Limit) most() float64 {
 	most, resource := unknownMost(l.at.Resource), l.at.Resource
 	if l.seen == nil {
@@ -269,7 +271,7 @@ func (l *Limit) bound() (most float64, by string) {
 	return most, by
 }
 
-// least is the smallest limit that the objects of the cluster allow.
+// least returns the smallest limit that the objects of the cluster allow.
 func (l *Limit) least() float64 {
 	out := least(l.at.Resource)
 	c, err := l.from.watched()
@@ -285,8 +287,8 @@ func (l *Limit) least() float64 {
 	return out
 }
 
-// Floor returns the least that may be set: for a limit the request, or the present value while it
-// must not fall.
+// Floor returns the least value that may be set: the request, or the present value while it must
+// not be lowered.
 func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 	p, c, err := l.container(ctx)
 	if err != nil {
@@ -298,7 +300,7 @@ func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 	}
 	limit := float64(v)
 	if l.at.Resource == trimtab.Memory || l.mustNotFall(ctx) != "" {
-		// Whole steps: a limit in between is kept by rounding up.
+		// Rounded up to whole steps, as the node does.
 		return trimtab.Units(l.roundUp(limit)), nil
 	}
 	floor := math.Min(l.least(), l.roundUp(limit))
@@ -311,7 +313,7 @@ func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 // floorOf returns the least limit with which the pod keeps its QoS class.
 func floorOf(p *kube.Pod, c *kube.Container, resource string) float64 {
 	if p.Status.QOSClass == guaranteed {
-		return 0 // its request goes with it
+		return 0 // the request changes together with the limit
 	}
 	request := roundUp(resource, float64(c.Resources.Requests[resource]))
 	if wouldBeGuaranteed(p, c.Name, resource) && same(request, float64(c.Resources.Requests[resource])) {
@@ -356,7 +358,7 @@ func (l *Limit) mustNotFall(ctx context.Context) string {
 	}
 	of, err := l.from.workload(ctx, l.at.Workload)
 	if err != nil {
-		return "" // the pod itself says that it is gone, or cannot be told
+		return "" // if the pod is gone, other checks report it
 	}
 	if why := c.Rollout(of); why != "" {
 		return why
@@ -364,7 +366,7 @@ func (l *Limit) mustNotFall(ctx context.Context) string {
 	return ""
 }
 
-// MayWrite returns an error unless the pod can be resized, and no other program does it.
+// MayWrite returns an error if the pod cannot be resized, or another program resizes it.
 func (l *Limit) MayWrite(ctx context.Context) error {
 	if err := l.refusal.still(l.now()); err != nil {
 		return err
@@ -418,7 +420,7 @@ func paused(w *kube.Cluster, r kube.Ref) error {
 	return nil
 }
 
-// resizable says why this container cannot be resized.
+// resizable returns an error if this container cannot be resized.
 func (l *Limit) resizable(p *kube.Pod, c *kube.Container) error {
 	refuse := func(format string, args ...any) error {
 		return fmt.Errorf(format+": %w", append(args, trimtab.ErrRefused)...)

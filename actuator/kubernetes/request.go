@@ -16,39 +16,39 @@ import (
 // also use what others leave idle. It is set in place of a limit: a limit stays as it is.
 //
 // A request is also what the scheduler reserves for the pod, so a node may refuse a larger one.
-// It is then set back, and as much is not requested again for 5 minutes, then twice as long, at
-// most an hour; at once an hour if the node never has as much.
+// trimtab then sets it back, and does not request that much again for 5 minutes, then 10, up to an
+// hour. If the node's whole capacity is too small, it waits an hour at once.
 type Request struct{ *Limit }
 
-// Traits returns what a limit can do; the amount is a share besides.
+// Traits returns the abilities of a limit. In addition, the amount is a share by weight.
 func (r *Request) Traits() actuator.Traits {
 	t := r.Limit.Traits()
 	t.Shared = r
 	return t
 }
 
-// Fit does nothing: no group above is set.
+// Fit does nothing: trimtab sets no parent group here.
 func (r *Request) Fit(context.Context, trimtab.Amount) error { return nil }
 
-// Adopted returns true: a limit that the site set stays.
+// Adopted returns true: trimtab keeps a limit that the operator set.
 func (r *Request) Adopted(context.Context, trimtab.Amount) (bool, error) { return true, nil }
 
 // Adopt does nothing.
 func (r *Request) Adopt(context.Context, trimtab.Amount) error { return nil }
 
-// Cap does nothing: an added limit could only be removed with the pod.
+// Cap does nothing: a limit that is added can be removed only with the pod.
 func (r *Request) Cap(bool) {}
 
-// Capped is false.
+// Capped returns false.
 func (r *Request) Capped() bool { return false }
 
-// Contended is false: no limit above is set.
+// Contended returns false: trimtab sets no parent group here.
 func (r *Request) Contended() bool { return false }
 
 // Reserves returns true: the scheduler reserves a request.
 func (r *Request) Reserves() bool { return true }
 
-// knob returns the limit, or the request, as the actuator's knob.
+// knob returns the actuator's knob for the limit or the request.
 func (l *Limit) knob() actuator.Knob {
 	if l.at.Request {
 		return &Request{l}
@@ -70,7 +70,7 @@ func (l *Limit) word() string {
 	return "limit"
 }
 
-// of returns the part of a container's resources that is set.
+// of returns the limits or the requests of a container, whichever this knob sets.
 func (l *Limit) of(r *kube.Resources) kube.List {
 	if l.at.Request {
 		return r.Requests
@@ -89,7 +89,7 @@ func (l *Limit) actual(s *kube.ContainerStatus) (v kube.Quantity, told bool) {
 	return v, told
 }
 
-// milli is the step of requests, in which the node accounts.
+// milli is the number of steps per core in which the node accounts requests.
 const milli = 1000
 
 func (l *Limit) roundUp(v float64) float64 {
@@ -106,7 +106,7 @@ func (l *Limit) near(asked, actual float64) bool {
 	return near(l.at.Resource, asked, actual)
 }
 
-// ofPod reports whether the pod itself has a resource, beside its containers.
+// ofPod reports whether the pod sets a resource at pod level, in addition to its containers.
 func ofPod(p *kube.Pod, resource string) bool {
 	if p.Spec.Resources == nil {
 		return false
@@ -129,7 +129,8 @@ func underLimit(p *kube.Pod, c *kube.Container, resource string) float64 {
 	return float64(limit)
 }
 
-// byRatio returns the least request that limit ranges allow with the limit.
+// byRatio returns the least request that limit ranges allow for the present limit, by their ratio
+// of limit to request.
 func (l *Limit) byRatio(c *kube.Container) float64 {
 	w, err := l.from.watched()
 	if err != nil || w == nil {
@@ -137,19 +138,19 @@ func (l *Limit) byRatio(c *kube.Container) float64 {
 	}
 	least, err := w.LeastRequest(l.at.Namespace, c, l.at.Resource)
 	if err != nil {
-		return 0 // the server tells
+		return 0 // the server will refuse it
 	}
 	return l.roundUp(least)
 }
 
-// allowRequest says why a request may not be asked for.
+// allowRequest returns why a request may not be made.
 func (l *Limit) allowRequest(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
 	now := float64(c.Resources.Requests[l.at.Resource])
 	if v > underLimit(p, c, l.at.Resource)+1e-9 {
 		return fmt.Errorf("above its limit, or it would change its QoS class: %w", trimtab.ErrRefused)
 	}
 	if v < now {
-		back := l.before != nil && v >= l.before.Value-1e-9 // what never came is no fall
+		back := l.before != nil && v >= l.before.Value-1e-9 // taking back what never came into force is not a reduction
 		if why := l.mustNotFall(ctx); why != "" && !back {
 			return fmt.Errorf("nothing is lowered now: %s: %w", why, trimtab.ErrRefused)
 		}
@@ -161,8 +162,8 @@ func (l *Limit) allowRequest(ctx context.Context, p *kube.Pod, c *kube.Container
 	return l.fits(p, c, v-now)
 }
 
-// fits returns an error if the node has no room for so much more, as far as its pods are known:
-// requesting it would block the room for others without effect.
+// fits returns an error if the node, by its known pods, has no capacity for more: the request would
+// then take capacity from other pods without effect.
 func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
 	w, err := l.from.watched()
 	if err != nil || w == nil {
@@ -170,7 +171,7 @@ func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
 	}
 	room, err := w.RoomOn(p, l.at.Resource)
 	if err != nil || more <= 0 {
-		return nil //nolint:nilerr // the node itself knows
+		return nil //nolint:nilerr // the kubelet will decide
 	}
 	room -= p.Requests(l.at.Resource)
 	if more <= room+1e-9 {
@@ -181,25 +182,25 @@ func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
 	return fmt.Errorf("%s: %w", l.full.note(l.now(), asked, why, false), trimtab.ErrRefused)
 }
 
-// For how long a request that a node had no room for is not repeated.
+// How long a request for which a node had no room is not repeated.
 const (
 	leastFull = 5 * time.Minute
 	mostFull  = time.Hour
 )
 
-// full is a request that a node had no room for. The zero full forbids nothing.
+// full records a request for which a node had no room. The zero full forbids nothing.
 type full struct {
 	from  float64
 	until time.Time
 	wait  time.Duration
 	words string
-	// asked is when what the kubelet did not carry out was asked for: it is one refusal, however
-	// often it is looked at.
+	// asked is the time of the request that the kubelet did not carry out, so that repeated looks
+	// count it as one refusal.
 	asked time.Time
 }
 
-// note records why a request had no effect, and returns the reason. never: the node will never
-// have the room.
+// note records why a request had no effect, and returns the reason. never says that the node will
+// never have the room.
 func (f *full) note(now time.Time, asked float64, why string, never bool) string {
 	if never {
 		f.wait = mostFull
@@ -209,7 +210,7 @@ func (f *full) note(now time.Time, asked float64, why string, never bool) string
 	return why
 }
 
-// bars reports whether as much is not asked for yet, and why.
+// bars reports whether that much must not be requested yet, and why.
 func (f *full) bars(now time.Time) (yes bool, why string) {
 	if f.words == "" || now.After(f.until) {
 		return false, ""

@@ -13,10 +13,10 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// This file is what a [Limit] does to its pod.
+// This file has the writes of a [Limit].
 
-// Write asks for a limit, or a request, with one PATCH of pods/resize: for both where the QoS
-// class needs that.
+// Write requests a limit or a request with one PATCH of pods/resize. It sets both if the QoS class
+// requires that.
 func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write %s: %w", l, err)
@@ -37,7 +37,7 @@ func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
 	return l.resize(ctx, p, c, a.Value)
 }
 
-// resize sends the PATCH, of the pod as it was read when that was decided.
+// resize sends the PATCH, against the version of the pod on which the decision was made.
 func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
 	if l.generation != 0 && l.generationOf(p) != l.generation {
 		return fmt.Errorf("write %s: somebody else changed the pod: %w", l, trimtab.ErrStale)
@@ -95,7 +95,7 @@ func (l *Limit) unchanged(ctx context.Context, client *kube.Client, p *kube.Pod,
 	return now, nil
 }
 
-// allow says why so much may not be asked for.
+// allow returns why this much may not be requested.
 func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
 	if l.at.Request {
 		return l.allowRequest(ctx, p, c, v)
@@ -120,9 +120,9 @@ func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v flo
 	return nil
 }
 
-// Restore sets what the pod had at first, memory included: the kubelet checks the use first.
-// Neither a rollout nor a bound prevents it, since new pods start with the same. If there was no
-// limit, it sets what the node has.
+// Restore sets the pod's original value, even for memory, since the kubelet checks the usage first.
+// It does so during a rollout and beyond bounds of the cluster, too, since new pods start with that
+// value. If there was no limit, it sets the node's capacity.
 func (l *Limit) Restore(ctx context.Context, undo []byte) error {
 	var u limitUndo
 	if err := json.Unmarshal(undo, &u); err != nil || u.Kind != l.kind() {
@@ -161,7 +161,7 @@ func (l *Limit) Restore(ctx context.Context, undo []byte) error {
 	return nil
 }
 
-// later is a refusal of the server that a restore does not give up for.
+// later returns an error for a refusal after which a restore tries again.
 func later(err error) error { return fmt.Errorf("%v: tried again", err) } //nolint:errorlint // a refusal would be final
 
 // How long a resize may be deferred, or in error, before it is given up.
@@ -170,7 +170,7 @@ const (
 	errorFor = 20 * time.Second
 )
 
-// Hopeless returns why what was requested will not come into force, in the kubelet's words.
+// Hopeless returns why the requested value will not take effect, in the kubelet's words.
 func (l *Limit) Hopeless(ctx context.Context) string {
 	p, c, err := l.container(ctx)
 	if err != nil || l.before == nil {

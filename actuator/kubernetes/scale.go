@@ -22,13 +22,13 @@ type Scale struct {
 	from   facts
 	rules  Options
 	now    func() time.Time
-	// uid is the workload's: another one of its name is another.
+	// uid identifies the workload: one that is created again with the same name has another.
 	uid string
-	// found is the number that was read last, for Undo, and generation that of the workload
-	// then.
+	// found is the number at the last read, for Undo; generation is the workload's generation at
+	// that time.
 	found, generation int64
-	// wrote is what was last written, with the version of the workload then, until the watch has
-	// seen it.
+	// wrote is the last write, with the workload's version at that time, until the watch has seen
+	// it.
 	wrote   *written
 	refusal refusal
 }
@@ -40,16 +40,16 @@ type written struct {
 	at               time.Time
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (s *Scale) Traits() actuator.Traits {
 	return actuator.Traits{
-		Pace:  s.from.pace() / 2, // the workload is read for each
+		Pace:  s.from.pace() / 2, // each write also reads the workload
 		Place: s.Place, Effective: s.Effective, Hopeless: s.Hopeless, Version: s.Version,
 		Standing: s.Standing, Floor: s.Floor, Restore: s.Restore,
 	}
 }
 
-// scaleKind marks what Undo returns.
+// scaleKind is the format name in what Undo returns.
 const scaleKind = "kubernetes-scale/1"
 
 type scaleUndo struct {
@@ -57,7 +57,8 @@ type scaleUndo struct {
 	kube.Config
 	Workload kube.Ref `json:"workload"`
 	UID      string   `json:"uid"`
-	// Replicas were there before the first write; Lower has a restore go down to them.
+	// Replicas is the number before the first write; Lower allows a restore to lower the number to
+	// it.
 	Replicas int64 `json:"replicas"`
 	Lower    bool  `json:"lower,omitempty"`
 }
@@ -77,7 +78,7 @@ func (s *Scale) String() string { return "replicas of " + s.ref.String() }
 // Resource returns "replicas".
 func (s *Scale) Resource() string { return trimtab.Replicas }
 
-// Close does nothing: nothing is open.
+// Close does nothing: the knob has nothing open.
 func (s *Scale) Close() error { return nil }
 
 // Place identifies the workload for other processes of this host.
@@ -85,7 +86,7 @@ func (s *Scale) Place() (string, error) {
 	return path.Join("/kubernetes", s.ref.Namespace, s.ref.Kind, s.ref.Name, s.uid), nil
 }
 
-// workload reads the workload; the error is os.ErrNotExist where it is another.
+// workload reads the workload. The error is os.ErrNotExist if it was created again.
 func (s *Scale) workload(ctx context.Context) (*kube.Workload, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("read %s: %w", s, err)
@@ -100,13 +101,13 @@ func (s *Scale) workload(ctx context.Context) (*kube.Workload, error) {
 	return w, nil
 }
 
-// Probe says whether the workload is there.
+// Probe returns an error if the workload does not exist.
 func (s *Scale) Probe(ctx context.Context) error {
 	_, err := s.workload(ctx)
 	return err
 }
 
-// Read returns the number that is asked for.
+// Read returns the requested number of pods.
 func (s *Scale) Read(ctx context.Context) (trimtab.Amount, error) {
 	w, err := s.workload(ctx)
 	if err != nil {
@@ -119,7 +120,7 @@ func (s *Scale) Read(ctx context.Context) (trimtab.Amount, error) {
 	return trimtab.Units(float64(s.found)), nil
 }
 
-// Version is the generation of the workload that was read last.
+// Version returns the generation of the workload at the last read.
 func (s *Scale) Version() string {
 	if s.generation == 0 {
 		return ""
@@ -161,10 +162,10 @@ func (s *Scale) Effective(ctx context.Context) (trimtab.Amount, error) {
 	return trimtab.Units(float64(asked)), nil
 }
 
-// maxReplicas bounds every number.
+// maxReplicas is the largest number of pods.
 const maxReplicas = 10_000
 
-// Nearest rounds to whole pods, at least one unless none is allowed: nothing runs on none.
+// Nearest rounds to whole pods, at least one unless 0 is allowed.
 func (s *Scale) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return trimtab.Units(maxReplicas)
@@ -172,7 +173,7 @@ func (s *Scale) Nearest(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(math.Min(math.Max(math.Round(a.Value), s.fewest()), maxReplicas))
 }
 
-// fewest is the least number that is ever set: 0 only where that was declared.
+// fewest returns the least number that may be set: 0 only if the configuration allows it.
 func (s *Scale) fewest() float64 {
 	if s.rules.AllowZero {
 		return 0
@@ -200,7 +201,7 @@ func (s *Scale) floor(ctx context.Context, w *kube.Workload) (least int64, why s
 	if c == nil {
 		return s.leaves(ctx, w, now)
 	}
-	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // what was not taken up is ours
+	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // not observed yet: our change
 	if why := c.Rollout(w); why != "" && !own {
 		return now, why, nil
 	}
@@ -210,7 +211,7 @@ func (s *Scale) floor(ctx context.Context, w *kube.Workload) (least int64, why s
 	return s.leaves(ctx, w, now)
 }
 
-// leaves is the number that disruption budgets leave.
+// leaves returns the number of pods down to which disruption budgets allow lowering.
 func (s *Scale) leaves(ctx context.Context, w *kube.Workload, now int64) (least int64, by string, err error) {
 	atOnce, least, by, err := s.from.spared(ctx, w)
 	if err != nil {
@@ -218,7 +219,7 @@ func (s *Scale) leaves(ctx context.Context, w *kube.Workload, now int64) (least 
 	}
 	least = max(least, now-min(atOnce, now))
 	if s.wrote != nil {
-		least = min(least, s.wrote.before) // pods that were asked for and did not come: nobody is disrupted
+		least = min(least, s.wrote.before) // removing requested pods that never came disrupts nothing
 	}
 	return least, by, nil
 }
@@ -298,7 +299,7 @@ func (s *Scale) Write(ctx context.Context, a trimtab.Amount) error {
 	return nil
 }
 
-// allow says why a number may not be set now.
+// allow returns why a number may not be set now.
 func (s *Scale) allow(ctx context.Context, w *kube.Workload, goal, now int64) error {
 	if goal > now && w.Annotations["autoscaling.keda.sh/paused-scale-out"] == "true" {
 		return fmt.Errorf("its annotation autoscaling.keda.sh/paused-scale-out: %w", trimtab.ErrRefused)
@@ -313,7 +314,8 @@ func (s *Scale) allow(ctx context.Context, w *kube.Workload, goal, now int64) er
 	return nil
 }
 
-// readyFor is how long requested pods may take before the rest is removed again.
+// readyFor is how long requested pods may take to become ready before the missing ones are given
+// up.
 const readyFor = 3 * time.Minute
 
 // Hopeless returns why requested pods do not come.
@@ -328,9 +330,9 @@ func (s *Scale) Hopeless(ctx context.Context) string {
 	return fmt.Sprintf("%d of %d pods are available after %v", w.Status.AvailableReplicas, s.wrote.replicas, readyFor)
 }
 
-// Restore raises the number to its baseline. It lowers it only if declared: the end of a plan is
-// no reason to remove pods. It lowers it as disruption budgets allow, and is only complete at the
-// baseline.
+// Restore raises the number to its baseline. It lowers the number only if the configuration says
+// so, since the end of a plan is no reason to remove pods. It then lowers it as far as disruption
+// budgets allow, and is complete only at the baseline.
 func (s *Scale) Restore(ctx context.Context, undo []byte) error {
 	var u scaleUndo
 	if err := json.Unmarshal(undo, &u); err != nil || u.Kind != scaleKind {

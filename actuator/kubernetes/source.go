@@ -10,36 +10,36 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// Cluster is where knobs are.
+// Cluster gives access to the cluster of the knobs.
 type Cluster struct {
-	// Config says which cluster; it is journaled, so that a restore finds it again.
+	// Config identifies the cluster; it is journaled, so that a restore finds it again.
 	Config kube.Config
-	// Watched returns the watched objects; its error says why there are none yet.
+	// Watched returns the watched objects. Its error says why there are none yet.
 	Watched func() (*kube.Cluster, error)
-	// Rules returns what was declared for a workload; nil: nothing was.
+	// Rules returns the configured options of a workload; it may be nil.
 	Rules func(kube.Ref) Options
 
 	policies *policies
 }
 
-// Options are what was declared for one workload beside its bounds.
+// Options are the settings of one workload, except its bounds.
 type Options struct {
-	// Weighs: CPU is shared by weight, so the request is set, except of Guaranteed pods, and a
-	// limit stays.
+	// Weighs says that CPU is shared by weight: trimtab sets the request, except of Guaranteed
+	// pods, and keeps a limit.
 	Weighs bool
 	// AddLimits allows adding a limit to a container without one. It cannot be removed again: a
 	// restore sets what its node has.
 	AddLimits bool
 	// AllowZero lets the number of pods go to 0 and come back from it.
 	AllowZero bool
-	// StartValues: new pods begin with what the others have, not with what their template says:
-	// the template is then what a limit is restored to, and the others say what one more pod
-	// takes.
+	// StartValues says that new pods start with the present values of the other pods instead of
+	// those of their template. A limit is then restored to the template's value, and one more pod
+	// takes as much as the others have.
 	StartValues bool
-	// RestoreBaseline has a restore lower the number of pods, too, as far as disruption
-	// budgets allow.
+	// RestoreBaseline allows a restore to lower the number of pods, as far as disruption budgets
+	// allow.
 	RestoreBaseline bool
-	// DeferFor is how long a kubelet may defer a resize until it is given back; 0: a minute.
+	// DeferFor is how long a kubelet may defer a resize before trimtab takes it back; 0: a minute.
 	DeferFor time.Duration
 }
 
@@ -50,29 +50,29 @@ func (c *Cluster) rules(r kube.Ref) Options {
 	return c.Rules(r)
 }
 
-// facts is what a knob reads of the cluster. There are two: the watches, and, for a restore from
-// the journal alone, the server itself.
+// facts reads the cluster for a knob. It has two implementations: kept reads the watches, and
+// asked, for a restore that has only the journal, sends requests to the server.
 type facts interface {
 	pod(ctx context.Context, at *place) (*kube.Pod, error)
 	workload(ctx context.Context, r kube.Ref) (*kube.Workload, error)
 	client() (*kube.Client, error)
-	// policies is what kubelets told of their nodes; nil: nobody asks.
+	// policies returns what kubelets reported of their nodes; nil: it is not recorded.
 	policies() *policies
-	// took stores the answer to a write of a pod that had the generation before; own returns how
-	// many generations of a pod such writes caused.
+	// took records the server's answer to a write of a pod whose generation was before. own returns
+	// how many generations of a pod such writes caused.
 	took(p *kube.Pod, before int64)
 	own(uid string) int64
-	// watched is nil where nothing is known but the object itself.
+	// watched returns the watched cluster; nil: only the object itself is known.
 	watched() (*kube.Cluster, error)
-	// allocatable is what a node has for pods.
+	// allocatable returns a node's capacity for pods.
 	allocatable(node, resource string) (float64, error)
-	// pace is how many requests a second are left for writes and what they need.
+	// pace returns the rate limit for writes and the reads that they need, in requests a second.
 	pace() float64
-	// spared is what disruption budgets leave; see [kube.Cluster.Spared].
+	// spared returns how many pods disruption budgets allow to remove; see [kube.Cluster.Spared].
 	spared(ctx context.Context, w *kube.Workload) (atOnce, least int64, by string, err error)
 }
 
-// kept is facts from the watches.
+// kept implements facts with the watches.
 type kept struct{ of Cluster }
 
 func (k kept) policies() *policies { return k.of.policies }
@@ -141,11 +141,11 @@ func (k kept) own(uid string) int64 {
 	return c.Own(uid)
 }
 
-// tryAgainAfter is how long a knob that the server refused to change is left alone: the reasons
-// rarely end sooner.
+// tryAgainAfter is how long trimtab does not write a knob after the server refused a write: the
+// reasons rarely end sooner.
 const tryAgainAfter = time.Minute
 
-// refusal is the server's last refusal, for a while.
+// refusal remembers the server's last refusal for a while.
 type refusal struct {
 	err   error
 	until time.Time
@@ -159,7 +159,7 @@ func (r *refusal) note(now time.Time, err error) error {
 	return err
 }
 
-// is reports whether an error is the refusal that was noted last.
+// is reports whether err is the recorded refusal.
 func (r *refusal) is(err error) bool { return r.err != nil && errors.Is(err, r.err) }
 
 func (r *refusal) still(now time.Time) error {
@@ -169,14 +169,14 @@ func (r *refusal) still(now time.Time) error {
 	return r.err
 }
 
-// tenMilli is the step of CPU limits: the least that has an effect, and what the systemd
-// driver rounds up to.
+// tenMilli is the number of steps of CPU limits per core. 10m is the smallest step with an effect,
+// to which the systemd driver rounds up.
 const tenMilli = 100
 
-// page is the step of memory limits.
+// page is the step of memory limits, in bytes.
 const page = 4096
 
-// least is the smallest limit of a resource.
+// least returns the smallest limit of a resource.
 func least(resource string) float64 {
 	if resource == trimtab.Memory {
 		return 16 << 20
@@ -184,16 +184,17 @@ func least(resource string) float64 {
 	return 1.0 / tenMilli
 }
 
-// roundUp returns the least value that a limit can be set to and that is not below v.
+// roundUp returns the least value that can be set and is not below v.
 func roundUp(resource string, v float64) float64 {
 	if resource == trimtab.Memory {
 		return math.Ceil(v/page) * page
 	}
-	// Below a thousandth of a step it is what rounding of numbers left.
+	// A difference below a thousandth of a step is a rounding error.
 	return math.Ceil(v*tenMilli-1e-3) / tenMilli
 }
 
-// near reports whether a limit that the kubelet reads back is the requested one.
+// near reports whether a limit that the kubelet reads back equals the requested one, up to
+// rounding.
 func near(resource string, asked, actual float64) bool {
 	if resource == trimtab.Memory {
 		return math.Abs(asked-actual) < page

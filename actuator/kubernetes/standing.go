@@ -35,7 +35,7 @@ func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
 	if why := l.from.policies().bars(l.now(), p, resource); why != "" {
 		out.Most, out.By = limit, why
 		if l.tooMuch > 0 && limit >= l.tooMuch && l.before != nil && !l.before.Unlimited {
-			out.Most = math.Min(limit, l.before.Value) // what was asked for is put back
+			out.Most = math.Min(limit, l.before.Value) // the pending request will be taken back
 		}
 	}
 	names := []string{"limits." + resource, "requests." + resource, resource}
@@ -57,8 +57,8 @@ func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
 	return out
 }
 
-// serves reports whether a pod takes load: not without a status; if its readiness is unknown,
-// when it runs.
+// serves reports whether a pod takes load. A pod without a status does not; if its readiness is
+// unknown, it does when it runs.
 func serves(p *kube.Pod) bool {
 	if p.Condition("Ready") == nil {
 		return p.Status.Phase == "Running"
@@ -66,7 +66,8 @@ func serves(p *kube.Pod) bool {
 	return p.Ready()
 }
 
-// Standing returns what one more pod begins with, and how many more the quotas allow.
+// Standing returns the resources with which one more pod starts, and how many more pods the quotas
+// allow.
 func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 	w, err := s.workload(ctx)
 	if err != nil {
@@ -76,7 +77,7 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 	if err != nil || c == nil {
 		return nil
 	}
-	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // what was not taken up is ours
+	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // not observed yet: our change
 	out := &trimtab.Standing{Starts: map[string]float64{}, Rollout: !own && c.Rollout(w) != ""}
 	asks := map[string]float64{"pods": 1, "count/pods": 1}
 	for _, resource := range []string{trimtab.CPU, trimtab.Memory} {
@@ -92,7 +93,7 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 			asks["requests."+resource], asks[resource] = request, request
 		}
 		if resource == trimtab.CPU && requested && s.rules.Weighs {
-			out.Starts[resource] = request // that is what is set
+			out.Starts[resource] = request // the request is what trimtab sets
 		}
 	}
 	now := float64(s.replicas(w))
@@ -101,7 +102,7 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 		if err != nil || math.IsInf(left, 1) || !(each > 0) {
 			continue
 		}
-		// Pods that are asked for and were not made yet take of it, too.
+		// Requested pods that do not exist yet will also take from the quota.
 		more := math.Floor(left/each+1e-9) - math.Max(0, now-float64(w.Status.Replicas))
 		if most := now + math.Max(0, more); out.Most == 0 || most < out.Most || most == out.Most && by < out.By {
 			out.Most, out.By = most, by
@@ -113,7 +114,7 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 	return out
 }
 
-// largest is the most that a pod of the workload has of a resource; 0: not known.
+// largest returns the largest amount of a resource in any pod of the workload; 0: unknown.
 func largest(c *kube.Cluster, r kube.Ref, resource string) (most float64) {
 	pods, err := c.PodsOf(r)
 	if err != nil {
@@ -129,8 +130,8 @@ func largest(c *kube.Cluster, r kube.Ref, resource string) (most float64) {
 	return most
 }
 
-// templated is what the template asks for in all of a resource; false: a container asks
-// for none.
+// templated returns the sum of a resource over the template's containers; all is false if a
+// container requests none.
 func templated(w *kube.Workload, resource string, of func(*kube.Resources) kube.List) (sum float64, all bool) {
 	containers := w.Spec.Template.Spec.Containers
 	all = len(containers) > 0

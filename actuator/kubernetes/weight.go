@@ -29,18 +29,18 @@ const (
 	leastWeight, mostWeight = 1, 10_000
 )
 
-// sharesOf is the shares of a request, in cores.
+// sharesOf returns the CPU shares for a request in cores.
 func sharesOf(cores float64) uint64 {
 	milli := math.Round(cores * 1000)
 	return uint64(min(max(math.Floor(milli*1024/1000), leastShares), mostShares))
 }
 
-// podWeight is the weight of a pod's group, as the kubelet writes it.
+// podWeight returns the weight of a pod's group as the kubelet computes it.
 func podWeight(shares uint64) uint64 {
 	return leastWeight + (shares-leastShares)*(mostWeight-leastWeight)/(mostShares-leastShares)
 }
 
-// containerWeight is the weight of a container's group, as the runtime writes it.
+// containerWeight returns the weight of a container's group as the runtime computes it.
 func containerWeight(shares uint64) uint64 {
 	switch {
 	case shares <= leastShares:
@@ -73,7 +73,7 @@ func weighs(asked float64, s *kube.ContainerStatus) bool {
 	return false
 }
 
-// near1 reports whether two numbers are one apart at most, which is rounding.
+// near1 reports whether two numbers differ by at most one, which may come from rounding.
 func near1(a, b uint64) bool { return max(a, b)-min(a, b) <= 1 }
 
 // noteOf explains the effect of a container's request on its node.

@@ -3,15 +3,14 @@
 //
 //	tokens(t) grow by rate bytes a second, to at most burst = max(32 KiB, rate × 5 ms, 2 MTU)
 //
-// An interface in the network namespace of a container is what the workload sends
-// through. The end of a pair of veth that stays on the host sends what the workload
-// receives. Two workloads on one interface cannot be told apart: one interface has
-// one workload.
+// A workload sends through the interface in its container's network namespace. The end of the veth
+// pair on the host sends what the workload receives. Traffic of two workloads on one interface
+// cannot be told apart, so each interface belongs to one workload.
 //
-// trimtab turns an interface that has the discipline that the kernel gives each by
-// itself, whose handle is 0:, and its own, whose handle is 7472:. Any other is
-// somebody's, and is refused. Without a limit its own is deleted, and the kernel puts
-// its default back: the one in net.core.default_qdisc, none for veth and the like.
+// trimtab limits only interfaces with the kernel's default discipline, whose handle is 0:, or its
+// own, whose handle is 7472:. It refuses any other. To remove a limit it deletes its own
+// discipline, and the kernel installs its default again: the one in net.core.default_qdisc, none
+// for veth and the like.
 //
 // Source: Linux, net/sched/sch_tbf.c and sch_generic.c, attach_default_qdiscs.
 // It was tried on real veth pairs in network namespaces.

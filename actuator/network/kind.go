@@ -18,9 +18,9 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Kind is this kind of knob. A location is an interface, such as eth0, or one in a network
+// Kind describes this kind of knob. A location is an interface, such as eth0, or one in a network
 // namespace, such as batch/eth0, whose file is in the root. With a * in either name each match is
-// an instance. A host's capacity to send is not measured: an interface may share its link with
+// an instance. The host's capacity to send is not measured: an interface may share its link with
 // others.
 func Kind() actuator.Kind {
 	return actuator.Kind{
@@ -79,9 +79,9 @@ func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error
 	return found, nil
 }
 
-// Sent returns the bytes that the interfaces of a location in network namespaces sent
-// since they are there, by instance, "" where it is of one. What cannot be read is left
-// out.
+// Sent returns the number of bytes that each interface of a location in network namespaces has sent
+// since it was created, by instance; the key is "" if the location is a single interface. It leaves
+// out interfaces that it cannot read.
 func Sent(ctx context.Context, at actuator.Location) map[string]uint64 {
 	names := []string{""}
 	if at.Several() {
@@ -105,10 +105,10 @@ func Sent(ctx context.Context, at actuator.Location) map[string]uint64 {
 	return out
 }
 
-// sent is how many bytes one interface sent.
+// sent returns how many bytes one interface has sent.
 func sent(c Config) (uint64, bool) {
 	if c.Namespace == "" {
-		return 0, false // of the host: it may be what others send through
+		return 0, false // an interface of the host may carry the traffic of others
 	}
 	s, err := enter(c.file())
 	if err != nil {
@@ -122,8 +122,8 @@ func sent(c Config) (uint64, bool) {
 	return l.Attrs().Statistics.TxBytes, true
 }
 
-// namespaces lists the files of namespaces in a folder. A namespace's inode tells it from a later
-// one of its name.
+// namespaces lists the files of namespaces in a folder. The inode distinguishes a namespace from a
+// later one with the same name.
 func namespaces(dir string) (all []actuator.Instance, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -134,14 +134,15 @@ func namespaces(dir string) (all []actuator.Instance, err error) {
 		var s unix.Statfs_t
 		file := filepath.Join(dir, e.Name())
 		if unix.Stat(file, &x) != nil || unix.Statfs(file, &s) != nil || s.Type != unix.NSFS_MAGIC {
-			continue // a name that is left of one that ended, or anything else
+			continue // a file left of a namespace that ended, or something else
 		}
 		all = append(all, actuator.Instance{Name: e.Name(), ID: x.Ino})
 	}
 	return all, nil
 }
 
-// interfaces lists the interfaces of a namespace. One is another where its index is.
+// interfaces lists the interfaces of a namespace. Their index distinguishes them from later ones
+// with the same name.
 func interfaces(file string) (all []actuator.Instance, err error) {
 	s, err := enter(file)
 	if err != nil {

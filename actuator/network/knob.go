@@ -15,10 +15,10 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 )
 
-// Config says which interface.
+// Config names the interface.
 type Config struct {
-	// Root is the folder with the files of network namespaces, such as /run/netns,
-	// Namespace the name of one; both "": that of this process.
+	// Root is the directory with the files of network namespaces, such as /run/netns; Namespace is
+	// the name of one; both "": the namespace of this process.
 	Root      string `json:"root,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Interface string `json:"interface"`
@@ -47,16 +47,16 @@ func plain(name string) bool {
 	return name != "" && name != "." && name != ".." && !strings.ContainsAny(name, "/\x00 \n*")
 }
 
-// Interface is the send rate of one interface. It is an [actuator.Knob]. It opens the namespace
-// for each use, as that comes and goes with its container.
+// Interface is the send rate of one interface. It is an [actuator.Knob]. It opens the namespace for
+// each use, since the namespace comes and goes with its container.
 type Interface struct{ config Config }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Interface) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place}
 }
 
-// Open checks the names. Whether the interface is there is for Probe to say.
+// Open checks the names only; Probe checks whether the interface exists.
 func Open(c Config) (*Interface, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func Open(c Config) (*Interface, error) {
 	return &Interface{c}, nil
 }
 
-// kind marks what Undo returns.
+// kind is the format name in what Undo returns.
 const kind = "network-tbf/1"
 
 type undo struct {
@@ -72,8 +72,8 @@ type undo struct {
 	Config
 }
 
-// Reopen opens the knob that undo describes. The error is
-// trimtab.ErrUnsupported when undo is another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func Reopen(b []byte) (*Interface, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
@@ -82,8 +82,8 @@ func Reopen(b []byte) (*Interface, error) {
 	return Open(u.Config)
 }
 
-// Undo describes the knob for Reopen. What is there before a limit is the kernel's
-// default, and needs no words.
+// Undo describes the knob for Reopen. The state before a limit is always the kernel's default, so
+// it is not recorded.
 func (k *Interface) Undo() []byte { return actuator.UndoOf(undo{Kind: kind, Config: k.config}) }
 
 // String names interface and namespace.
@@ -103,14 +103,14 @@ func (k *Interface) Place() (string, error) { return place(k.config.file(), k.co
 // Close does nothing: nothing is kept open.
 func (k *Interface) Close() error { return nil }
 
-// Probe says whether the interface is there, and its discipline the kernel's or
+// Probe returns an error unless the interface exists and has the kernel's default discipline or
 // trimtab's.
 func (k *Interface) Probe(ctx context.Context) error {
 	_, err := k.Read(ctx)
 	return err
 }
 
-// MayWrite says whether this process may set disciplines.
+// MayWrite returns an error if this process may not set disciplines.
 func (k *Interface) MayWrite(ctx context.Context) error {
 	if err := k.Probe(ctx); err != nil {
 		return err

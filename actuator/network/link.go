@@ -14,14 +14,14 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// handle is that of the qdiscs that trimtab makes, "tr": 7472:0.
+// handle is the handle of trimtab's disciplines, "tr": 7472:0.
 const handle = 0x7472 << 16
 
-// space is a network namespace that is open.
+// space is an open network namespace.
 type space struct{ *netlink.Handle }
 
-// enter opens a namespace by its file; "" is that of this process. Nothing stays open after
-// Close, as an open file would keep the namespace alive.
+// enter opens a namespace by its file; "": that of this process. Nothing stays open after Close,
+// since an open file would keep the namespace alive.
 func enter(file string) (*space, error) {
 	ns := netns.None()
 	if file != "" {
@@ -29,7 +29,7 @@ func enter(file string) (*space, error) {
 		if ns, err = netns.GetFromPath(file); err != nil {
 			return nil, fmt.Errorf("open network namespace %s: %w", file, err)
 		}
-		defer func() { _ = ns.Close() }() // the socket is in there by itself
+		defer func() { _ = ns.Close() }() // the socket stays in the namespace without it
 	}
 	h, err := netlink.NewHandleAt(ns, unix.NETLINK_ROUTE)
 	if err != nil {
@@ -38,7 +38,7 @@ func enter(file string) (*space, error) {
 	return &space{h}, nil
 }
 
-// link finds an interface; the error is os.ErrNotExist when it is not there.
+// link finds an interface; the error is os.ErrNotExist if it does not exist.
 func (s *space) link(name string) (netlink.Link, error) {
 	l, err := s.LinkByName(name)
 	var gone netlink.LinkNotFoundError
@@ -51,10 +51,10 @@ func (s *space) link(name string) (netlink.Link, error) {
 	return l, nil
 }
 
-// limit is the rate of an interface's root qdisc.
+// limit is the state of an interface's root discipline.
 type limit struct {
 	trimtab.Amount
-	// ours: it is trimtab's own.
+	// ours says that trimtab made it.
 	ours bool
 }
 
@@ -88,25 +88,25 @@ const (
 )
 
 const (
-	// leastBurst and burstTime bound the bytes that go at once, maxWait the time that
-	// one waits in the queue before it is dropped.
+	// leastBurst and burstTime determine the bytes that may be sent at once; maxWait is how long a
+	// packet may wait before it is dropped, in seconds.
 	leastBurst, burstTime, maxWait = 32 << 10, 0.005, 0.05
 )
 
-// bucket is the discipline for a rate on an interface.
+// bucket returns the token bucket for a rate on an interface.
 func bucket(l netlink.Link, rate uint64) *netlink.Tbf {
 	burst := math.Max(math.Max(leastBurst, float64(rate)*burstTime), 2*float64(l.Attrs().MTU))
 	burst = math.Min(burst, 1<<30)
 	return &netlink.Tbf{
 		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: handle, Parent: netlink.HANDLE_ROOT},
 		Rate:       rate,
-		// The kernel has it as the time that the burst takes, in its own ticks.
+		// The kernel wants the burst as the time that it takes, in its own ticks.
 		Buffer: uint32(math.Min(math.Ceil(burst/float64(rate)*1e6*netlink.TickInUsec()), math.MaxUint32)),
 		Limit:  uint32(math.Min(float64(rate)*maxWait+burst, math.MaxUint32)),
 	}
 }
 
-// write sets a limit, which is one that nearest returned.
+// write sets a limit. v must be a result of nearest.
 func (s *space) write(l netlink.Link, now limit, v trimtab.Amount) error {
 	var err error
 	switch {
@@ -124,7 +124,8 @@ func (s *space) write(l netlink.Link, now limit, v trimtab.Amount) error {
 	return nil
 }
 
-// place identifies an interface, for all that change it, by the inode of its namespace.
+// place returns an identity of an interface that all processes agree on, from the inode of its
+// namespace.
 func place(file, name string) (string, error) {
 	if file == "" {
 		file = "/proc/self/ns/net"

@@ -1,10 +1,10 @@
-// Package placed keeps, on one host, which attempts at speculative tasks it was told to
-// have, and says what is to be done for that: the host's half of a protocol in which
-// messages are lost, repeated and late, and both sides restart.
+// Package placed records, on one host, which attempts at speculative tasks the planner placed
+// there, and decides what to do for them. It is the host's half of a protocol in which messages may
+// be lost, repeated or late, and both sides may restart.
 //
-// A host tells its attempts in numbered reports, and gets whole lists of those that it is
-// to have. A list counts if it is for this life of the host, newer than the last by
-// (epoch, sequence), and its lease still runs:
+// A host reports its attempts in numbered reports, and receives complete lists of those that it
+// must have. A list counts if it is for this run of the host's agent, newer than the last by
+// (epoch, sequence), and its lease has not expired:
 //
 //	until = when the host sent the report that the list answers + lease
 //
@@ -18,10 +18,10 @@
 //   - one that is to end is killed; while it waits it is refused instead;
 //   - one that is not in it is killed when it runs, and forgotten when it does not.
 //
-// So an attempt is started at most once, and two of one task never run at once here. That
-// it is so in the whole cluster is the planner's half (planner/jobs).
+// So an attempt is started at most once, and two of one task never run at once here. The planner's
+// half (planner/jobs) ensures the same for the whole cluster.
 //
-// A [Ledger] is pure: times are arguments, and who starts and kills is its caller.
+// A [Ledger] is pure: times are arguments, and its caller starts and kills tasks.
 //
 //	l, err := placed.New(placed.Config{Pool: "default", Host: "h1", Life: life})
 //	n := l.Report(now)                // a report with this number is about to be sent

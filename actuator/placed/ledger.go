@@ -31,41 +31,41 @@ const (
 	Refused
 )
 
-// Attempt is what the ledger has of one attempt.
+// Attempt is the ledger's record of one attempt.
 type Attempt struct {
 	speculation.Placement
 	State State
-	// Until is when its lease ends, since the host booted.
+	// Until is when its lease expires, as a time since the boot of the host.
 	Until time.Duration
-	// Why it was refused, or is being killed.
+	// Why says why it was refused, or is being killed.
 	Why string
 }
 
 // task names the task of attempts.
 type task struct{ job, name string }
 
-// mark is the highest attempt at a task that was ever known, and when that was.
+// mark is the highest attempt number known for a task, and when it was seen.
 type mark struct {
 	attempt int
 	at      time.Duration
 }
 
-// maxMarks is for how many tasks the highest attempt is kept: 7 MB.
+// maxMarks is the number of tasks for which the highest attempt number is kept, 7 MB.
 const maxMarks = 50_000
 
 // Ledger has the attempts of one run of a host's agent. It is not safe for concurrent use.
 type Ledger struct {
 	config   Config
 	attempts map[speculation.AttemptID]*Attempt
-	// sent has when each report was sent; next is the number of the next.
+	// sent has the time of each report by its number; next is the number of the next report.
 	sent map[uint64]time.Duration
 	next uint64
-	// epoch, sequence and answered are those of the newest list that counted.
+	// epoch, sequence and answered are those of the newest valid list.
 	epoch, sequence, answered uint64
 	marks                     map[task]mark
 }
 
-// New returns a ledger that knows nothing.
+// New returns an empty ledger.
 func New(c Config) (*Ledger, error) {
 	c.MaxLease = cmp.Or(c.MaxLease, 5*time.Minute)
 	if c.Pool == "" || c.Host == "" || c.Life == 0 || c.MaxLease < 0 {
@@ -74,12 +74,12 @@ func New(c Config) (*Ledger, error) {
 	return &Ledger{config: c, next: 1, attempts: map[speculation.AttemptID]*Attempt{}, sent: map[uint64]time.Duration{}, marks: map[task]mark{}}, nil
 }
 
-// Report returns the number of a report that is sent now or later, never before: a lease
-// counts from here.
+// Report returns the number of a report that must be sent now or later, never before: the lease
+// counts from now.
 func (l *Ledger) Report(now time.Duration) uint64 {
 	for n, at := range l.sent {
 		if now-at > l.config.MaxLease {
-			delete(l.sent, n) // what answers it has no lease any more
+			delete(l.sent, n) // a list that answers it would have no lease left
 		}
 	}
 	n := l.next
@@ -88,7 +88,7 @@ func (l *Ledger) Report(now time.Duration) uint64 {
 	return n
 }
 
-// Newest is the epoch and the sequence of the newest list that counted.
+// Newest returns the epoch and the sequence of the newest valid list.
 func (l *Ledger) Newest() (epoch, sequence uint64) { return l.epoch, l.sequence }
 
 // Find returns an attempt.
@@ -100,7 +100,7 @@ func (l *Ledger) Find(id speculation.AttemptID) (Attempt, bool) {
 	return *a, true
 }
 
-// Attempts returns all that are known, by name.
+// Attempts returns all known attempts, by name.
 func (l *Ledger) Attempts() []Attempt {
 	all := make([]Attempt, 0, len(l.attempts))
 	for _, a := range l.attempts {
@@ -114,8 +114,8 @@ func compare(a, b speculation.AttemptID) int {
 	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt))
 }
 
-// Start notes that an attempt leaves the queue and is about to be started. It reports
-// false, and it must not be started, where it does not wait, or its lease has ended.
+// Start records that a queued attempt is about to be started. It returns false, and the attempt
+// must not be started, if it is not queued or its lease has expired.
 func (l *Ledger) Start(now time.Duration, id speculation.AttemptID) bool {
 	a := l.attempts[id]
 	if a == nil || a.State != Queued || now >= a.Until {
@@ -125,23 +125,23 @@ func (l *Ledger) Start(now time.Duration, id speculation.AttemptID) bool {
 	return true
 }
 
-// Refuse notes that an attempt that waits, or of which starting failed before its command
-// ran, never will run.
+// Refuse records that an attempt will never run: it is queued, or starting it failed before its
+// command ran.
 func (l *Ledger) Refuse(id speculation.AttemptID, why string) {
 	if a := l.attempts[id]; a != nil && (a.State == Queued || a.State == Running) {
 		a.State, a.Why = Refused, why
 	}
 }
 
-// End notes that an attempt that was started has ended.
+// End records that a started attempt has ended.
 func (l *Ledger) End(id speculation.AttemptID) {
 	if a := l.attempts[id]; a != nil && a.State == Running {
 		a.State = Ended
 	}
 }
 
-// Adopt enters an attempt of a former run that has ended, so that it is reported and never
-// started again.
+// Adopt adds an attempt of an earlier run that has ended, so that it is reported and never started
+// again.
 func (l *Ledger) Adopt(now time.Duration, id speculation.AttemptID, class speculation.TaskClass) {
 	if l.attempts[id] == nil && len(l.attempts) < speculation.MaxAttemptsHere {
 		l.attempts[id] = &Attempt{Placement: speculation.Placement{AttemptID: id, Class: class}, State: Ended}
@@ -149,14 +149,14 @@ func (l *Ledger) Adopt(now time.Duration, id speculation.AttemptID, class specul
 	}
 }
 
-// Relabelled notes that an attempt is of another class now.
+// Relabelled records that an attempt has another class.
 func (l *Ledger) Relabelled(id speculation.AttemptID, class speculation.TaskClass) {
 	if a := l.attempts[id]; a != nil {
 		a.Class = class
 	}
 }
 
-// mark notes that an attempt was known.
+// mark records the number of a known attempt.
 func (l *Ledger) mark(now time.Duration, id speculation.AttemptID) {
 	key := task{id.Job, id.Task}
 	m := l.marks[key]
@@ -166,8 +166,8 @@ func (l *Ledger) mark(now time.Duration, id speculation.AttemptID) {
 	}
 }
 
-// forgetMarks drops the older half. Lists are ordered, so only a planner that returns to an older
-// state would list them again.
+// forgetMarks drops the older half of the marks. Lists are ordered, so only a planner that returns
+// to an older state would list such attempts again.
 func (l *Ledger) forgetMarks() {
 	times := make([]time.Duration, 0, len(l.marks))
 	for _, m := range l.marks {
@@ -182,7 +182,7 @@ func (l *Ledger) forgetMarks() {
 	}
 }
 
-// why is why an attempt that is not known is refused; "": it is not.
+// why returns why an unknown attempt is refused; "": it is not.
 func (l *Ledger) why(p *speculation.Placement) string {
 	if m, known := l.marks[task{p.Job, p.Task}]; known && m.attempt >= p.Attempt {
 		return fmt.Sprintf("attempt %d of this task was here before", m.attempt)

@@ -10,19 +10,20 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// Orders are what the host has to do, in this order.
+// Orders are the host's next operations, in this order.
 type Orders struct {
-	// Forget are attempts that nobody asks about any more.
+	// Forget are attempts that are over and that the planner no longer lists.
 	Forget []speculation.AttemptID
-	// Kill are those that run and are to end, until the ledger hears that they have.
+	// Kill are running attempts that must end. They are repeated until the ledger is told that they
+	// have ended.
 	Kill []Kill
-	// Cancel are those that wait and never will run.
+	// Cancel are queued attempts that will never run.
 	Cancel []speculation.AttemptID
-	// Relabel are those that are of another class now.
+	// Relabel are attempts whose class has changed.
 	Relabel []Relabel
-	// Renew are those of which the lease is longer now: see [Attempt.Until].
+	// Renew are attempts whose lease is longer now: see [Attempt.Until].
 	Renew []speculation.AttemptID
-	// Queue are new ones, which are to be started or refused.
+	// Queue are new attempts, to be started or refused.
 	Queue []speculation.Placement
 }
 
@@ -38,9 +39,9 @@ type Relabel struct {
 	Class speculation.TaskClass
 }
 
-// Take reads a list. A list that does not count changes nothing: the error is trimtab.ErrInvalid
-// for one that makes no sense or is for another host, trimtab.ErrStale for one of another life,
-// older than the last, or too late.
+// Take applies a list. A list that does not count changes nothing: the error is trimtab.ErrInvalid
+// if it is malformed or for another host, and trimtab.ErrStale if it is for another run of the
+// agent, older than the last, or too late.
 func (l *Ledger) Take(now time.Duration, p *speculation.Placements) (Orders, error) {
 	listed, err := l.check(p)
 	if err != nil {
@@ -91,7 +92,7 @@ func (l *Ledger) check(p *speculation.Placements) (map[speculation.AttemptID]*sp
 		}
 		listed[t.AttemptID] = t
 		if t.Kill != "" {
-			continue // it goes on after one that ends
+			continue // it follows an attempt that must end
 		}
 		of := speculation.AttemptID{Job: t.Job, Task: t.Task}
 		if tasks[of] {
@@ -102,7 +103,7 @@ func (l *Ledger) check(p *speculation.Placements) (map[speculation.AttemptID]*sp
 	return listed, nil
 }
 
-// names are the attempts that are known, in order.
+// names returns the known attempts, in order.
 func (l *Ledger) names() []speculation.AttemptID {
 	ids := make([]speculation.AttemptID, 0, len(l.attempts))
 	for id := range l.attempts {
@@ -112,7 +113,7 @@ func (l *Ledger) names() []speculation.AttemptID {
 	return ids
 }
 
-// follow does for an attempt that is known what the list says of it; nil: nothing.
+// follow applies a list's entry for a known attempt; nil: the list has none.
 func (l *Ledger) follow(id speculation.AttemptID, p *speculation.Placement, until time.Duration, o *Orders) {
 	a := l.attempts[id]
 	switch {
@@ -146,7 +147,7 @@ func (l *Ledger) kill(a *Attempt, why string, o *Orders) {
 	o.Kill = append(o.Kill, Kill{a.AttemptID, a.Why})
 }
 
-// enter adds an attempt that is new here.
+// enter adds an attempt that is new on this host.
 func (l *Ledger) enter(now time.Duration, p *speculation.Placement, until time.Duration, o *Orders) {
 	if l.attempts[p.AttemptID] != nil || len(l.attempts) >= speculation.MaxAttemptsHere {
 		return
@@ -161,7 +162,7 @@ func (l *Ledger) enter(now time.Duration, p *speculation.Placement, until time.D
 	l.mark(now, p.AttemptID)
 }
 
-// live says which attempt at the same task has not ended; "": none.
+// live returns the attempt at the same task that has not ended, as a text; "": none.
 func (l *Ledger) live(p *speculation.Placement) string {
 	if _, known := l.marks[task{p.Job, p.Task}]; !known {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Kind is this kind of knob. A location is declared as the absolute path of the
-// supervisor's directory; numbers of workers are not measured.
+// Kind describes this kind of knob. A location is declared as the absolute path of the supervisor's
+// directory. The capacity for workers is not measured.
 func Kind() actuator.Kind {
 	return actuator.Kind{
 		Name: "process", Resources: []string{trimtab.Workers},
@@ -27,8 +27,8 @@ func Kind() actuator.Kind {
 	}
 }
 
-// split splits an absolute directory into the root and the path beneath; with a * the root ends
-// before the part that has it.
+// split splits an absolute directory into a root and a relative path. With a * in it, the root ends
+// before the first element with a *.
 func split(dir string) actuator.Location {
 	before, _, several := strings.Cut(dir, "*")
 	if !several {
@@ -42,9 +42,9 @@ func split(dir string) actuator.Location {
 // than hostfs.MaxInstances directories match, supervised or not, it lists none and
 // its error says how many there are. A root that is not there yet has none.
 //
-// One is another where its directory is another. A supervisor that was started
-// again in the same directory goes on with the number that stands there, so the
-// baseline of that number still is its own.
+// A directory that was made again is a new instance. A supervisor that was started again in the
+// same directory continues with the number in the file, so it is the same instance, with the same
+// baseline.
 func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("find instances of %s: %w", at.Path, err)
@@ -84,8 +84,8 @@ func supervised(root *hostfs.Root, dir string) bool {
 	return err == nil && state.Alive()
 }
 
-// unknown tells an error that says nothing about a directory from one that says that it has no
-// supervisor: its files are missing, or are links.
+// unknown reports whether an error leaves open if a directory has a supervisor. It is false if the
+// supervisor's files are missing, or are links.
 func unknown(err error) bool {
 	return !errors.Is(err, os.ErrNotExist) && !errors.Is(err, trimtab.ErrRefused)
 }

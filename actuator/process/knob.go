@@ -19,31 +19,31 @@ import (
 
 // The files of a supervised directory.
 const (
-	// MaxFile holds how many workers may run: a number, or "max".
+	// MaxFile is the file with the number of workers that may run, or "max".
 	MaxFile = "workers.max"
-	// CurrentFile holds the [State] of the supervisor.
+	// CurrentFile is the file with the [State] of the supervisor.
 	CurrentFile = "workers.current"
 )
 
-// MaxWorkers bounds every count.
+// MaxWorkers is the largest number of workers.
 const MaxWorkers = 1 << 16
 
-// Config says which service.
+// Config names the service.
 type Config struct {
-	// Root is the declared directory; nothing outside is ever written.
+	// Root is the declared directory; trimtab never writes outside it.
 	Root string `json:"root"`
-	// Dir is the supervisor's directory, relative to Root; "." is Root. Nothing
-	// outside of it is written either, whatever links are in it.
+	// Dir is the supervisor's directory, relative to Root; "." is Root. trimtab does not follow
+	// links out of it.
 	Dir string `json:"dir"`
 }
 
-// Workers is the number of workers of one service. It is an [actuator.Knob]. It opens the root
-// for each use, as a service's directory comes and goes with it.
+// Workers is the number of workers of one service. It is an [actuator.Knob]. It opens the root for
+// each use, since the directory may come and go with the service.
 type Workers struct {
 	config Config
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (w *Workers) Traits() actuator.Traits {
 	return actuator.Traits{Place: w.Place}
 }
@@ -60,8 +60,8 @@ func (w *Workers) Place() (string, error) {
 	return dir, nil
 }
 
-// Open checks the path. Whether the directory and a supervisor are there is for
-// Probe to say: they may come and go.
+// Open checks the path only. Probe checks whether the directory and a supervisor exist, which may
+// come and go.
 func Open(c Config) (*Workers, error) {
 	c.Dir = path.Clean(c.Dir)
 	if path.IsAbs(c.Dir) || strings.HasPrefix(c.Dir, "..") {
@@ -73,7 +73,7 @@ func Open(c Config) (*Workers, error) {
 	return &Workers{config: c}, nil
 }
 
-// within calls do with the root.
+// within opens the root and calls do with it.
 func (w *Workers) within(do func(*hostfs.Root) error) error {
 	root, err := hostfs.OpenRoot(w.config.Root)
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *Workers) within(do func(*hostfs.Root) error) error {
 	return do(root)
 }
 
-// inside calls do with the directory as its root.
+// inside opens the directory and calls do with it.
 func (w *Workers) inside(do func(*hostfs.Root) error) error {
 	return w.within(func(r *hostfs.Root) error {
 		dir, err := r.Sub(w.config.Dir)
@@ -104,7 +104,7 @@ func (w *Workers) read(name string) (text string, err error) {
 	return text, err
 }
 
-// kind marks what Undo returns.
+// kind is the format name in what Undo returns.
 const kind = "process-workers/1"
 
 type undo struct {
@@ -112,8 +112,8 @@ type undo struct {
 	Config
 }
 
-// Reopen opens the knob that undo describes. The error is
-// trimtab.ErrUnsupported when undo is another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func Reopen(b []byte) (*Workers, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
@@ -136,7 +136,7 @@ func (w *Workers) Resource() string { return trimtab.Workers }
 // Close does nothing: no file is kept open.
 func (w *Workers) Close() error { return nil }
 
-// Probe says whether a supervisor serves the directory.
+// Probe returns an error unless a supervisor serves the directory.
 func (w *Workers) Probe(ctx context.Context) error {
 	if _, err := w.Read(ctx); err != nil {
 		return err
@@ -151,7 +151,7 @@ func (w *Workers) Probe(ctx context.Context) error {
 	return nil
 }
 
-// MayWrite says whether this process may write the number.
+// MayWrite returns an error if this process may not write the number.
 func (w *Workers) MayWrite(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("probe %s: %w", w, err)

@@ -18,13 +18,13 @@ import (
 type State struct {
 	// Supervisor is its process id.
 	Supervisor int `json:"supervisor"`
-	// Start is when that process was started, in ticks since the boot, to tell it from a later
-	// one with the same ID; 0: unknown.
+	// Start is when that process was started, in clock ticks since the boot, to distinguish it from
+	// a later one with the same ID; 0: unknown.
 	Start uint64 `json:"start,omitempty"`
-	// Want is how many workers it aims at.
+	// Want is the number of workers that it keeps running.
 	Want    int      `json:"want"`
 	Workers []Worker `json:"workers"`
-	// Problem is empty, or why Want is not what workers.max asks for.
+	// Problem says why Want is not the number in workers.max; "": it is.
 	Problem string `json:"problem,omitempty"`
 }
 
@@ -33,9 +33,9 @@ type Worker struct {
 	Index int `json:"index"`
 	// PID is 0 while the worker waits to be started again.
 	PID int `json:"pid"`
-	// Stopping says that it was asked to end.
+	// Stopping says that the worker was told to end.
 	Stopping bool `json:"stopping,omitempty"`
-	// Crashes counts its unwanted ends in a row.
+	// Crashes counts its crashes in a row.
 	Crashes int       `json:"crashes,omitempty"`
 	Since   time.Time `json:"since,omitzero"`
 }
@@ -68,7 +68,7 @@ func ParseState(b []byte) (State, error) {
 	return s, nil
 }
 
-// write replaces the file in dir as a whole.
+// write replaces the file in dir atomically.
 func (s State) write(dir string) error {
 	b, err := json.Marshal(s)
 	if err != nil {
@@ -81,25 +81,24 @@ func (s State) write(dir string) error {
 	return os.Rename(temporary, filepath.Join(dir, CurrentFile))
 }
 
-// Alive reports whether the supervisor that said it still runs.
+// Alive reports whether the supervisor that wrote the state still runs.
 func (s State) Alive() bool {
 	if err := syscall.Kill(s.Supervisor, 0); err != nil && !errors.Is(err, syscall.EPERM) {
 		return false
 	}
 	start, ended, err := started(s.Supervisor)
-	// One that may not be looked at is told by its number alone.
+	// If /proc may not be read, the process ID alone decides.
 	return err != nil || !ended && (s.Start == 0 || s.Start == start)
 }
 
-// started returns when a process was started, in ticks since the boot, and
-// whether it ended and is only to be waited for. Source: proc_pid_stat(5), fields
-// 3 and 22.
+// started returns when a process was started, in clock ticks since the boot, and whether it is a
+// zombie. Source: proc_pid_stat(5), fields 3 and 22.
 func started(pid int) (ticks uint64, ended bool, err error) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, false, err
 	}
-	// The name before may have blanks and parentheses in it.
+	// The process name before this may contain blanks and parentheses.
 	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
 	if len(fields) < 20 {
 		return 0, false, trimtab.Invalidf("process %d: %.60q", pid, b)

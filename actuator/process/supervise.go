@@ -21,7 +21,7 @@ import (
 
 // Supervisor configures the workers to run.
 type Supervisor struct {
-	// Dir is made when absent; one supervisor at a time serves it.
+	// Dir is created if missing. Only one supervisor at a time may serve it.
 	Dir string
 	// Command is the worker's program and arguments.
 	Command []string
@@ -29,9 +29,9 @@ type Supervisor struct {
 	Env []string
 	// Min and Max bound the number of workers, 0 <= Min <= Max, Max > 0.
 	Min, Max int
-	// Start is the number to begin with when workers.max is absent; 0: Max.
+	// Start is the initial number of workers if workers.max is missing; 0: Max.
 	Start int
-	// Grace is how long a worker has after SIGTERM; 0: 5 s.
+	// Grace is the time between SIGTERM and SIGKILL; 0: 5 s.
 	Grace time.Duration
 	// Poll is how often workers.max is read; 0: 50 ms.
 	Poll time.Duration
@@ -81,7 +81,7 @@ type supervisor struct {
 	last    string
 	want    int
 	problem string
-	// since is when this process was started, 0 where that cannot be told.
+	// since is when this process was started, in clock ticks since the boot; 0: unknown.
 	since uint64
 }
 
@@ -91,7 +91,7 @@ type worker struct {
 	cmd     *exec.Cmd
 	since   time.Duration
 	started time.Time
-	// killAt is when SIGKILL follows SIGTERM; 0: not told to stop.
+	// killAt is when SIGKILL follows SIGTERM; 0: the worker was not told to stop.
 	killAt  time.Duration
 	crashes int
 	// startAt is when a crashed worker is started again.
@@ -135,7 +135,7 @@ func Supervise(ctx context.Context, c Supervisor) error {
 	return nil
 }
 
-// prepare writes workers.max unless it is there and can be read.
+// prepare writes workers.max unless a valid one exists.
 func (c *Supervisor) prepare() error {
 	name := filepath.Join(c.Dir, MaxFile)
 	if b, err := hostfs.ReadFile(name, hostfs.MaxRead); err == nil {
@@ -173,7 +173,7 @@ func (s *supervisor) run(ctx context.Context) {
 	s.publish()
 }
 
-// look reads workers.max. A file that cannot be read changes nothing.
+// look reads workers.max. An unreadable file changes nothing.
 func (s *supervisor) look() {
 	text, err := s.root.Read(MaxFile)
 	var v trimtab.Amount
@@ -195,7 +195,7 @@ func (s *supervisor) look() {
 	s.want = want
 }
 
-// match starts and stops workers, lowest index first and last.
+// match starts missing workers from the lowest index, and stops surplus ones from the highest.
 func (s *supervisor) match() {
 	now := hostfs.BootTime()
 	for len(s.workers) < s.want {
@@ -221,7 +221,7 @@ func (s *supervisor) start(w *worker, now time.Duration) {
 	cmd.Env = append(append(os.Environ(), s.Env...), "TRIMTAB_WORKER="+strconv.Itoa(w.index))
 	cmd.Stdout, cmd.Stderr = s.Output, s.Output
 	cmd.WaitDelay = time.Second
-	// A group of its own, so that its children get its signals too.
+	// A process group of its own, so that the worker's children get its signals too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		s.crashed(w, now, err)
@@ -232,9 +232,9 @@ func (s *supervisor) start(w *worker, now time.Duration) {
 	go func() { s.ended <- ended{index, cmd.Wait()} }()
 }
 
-// signal reaches the worker's whole group.
+// signal sends a signal to the worker's process group.
 func (w *worker) signal(sig syscall.Signal) {
-	// An error means that it just ended; reap will hear of it.
+	// On an error the worker has just ended; reap will notice.
 	_ = syscall.Kill(-w.cmd.Process.Pid, sig)
 }
 
@@ -243,7 +243,7 @@ func (s *supervisor) reap(e ended) {
 		if w.index != e.index {
 			continue
 		}
-		// What the worker left behind in its group must not go on without it.
+		// Ends processes that the worker left in its group.
 		w.signal(syscall.SIGKILL)
 		stopped := w.killAt != 0
 		w.cmd, w.killAt = nil, 0
@@ -256,7 +256,7 @@ func (s *supervisor) reap(e ended) {
 	}
 }
 
-// crashed puts off the next start, twice as long each time.
+// crashed delays the next start, twice as long each time.
 func (s *supervisor) crashed(w *worker, now time.Duration, err error) {
 	w.startAt = now + min(s.Backoff<<min(w.crashes, 10), 100*s.Backoff)
 	w.crashes++

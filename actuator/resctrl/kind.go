@@ -9,8 +9,8 @@ import (
 )
 
 // Kind returns this kind of knob on a host; Host{} is this one. A location is that of a control
-// group, whose tasks the knob limits. On a host without resctrl, knobs open too, and say what is
-// missing.
+// group, whose tasks the knob limits. On a host without resctrl, opening a knob succeeds, and Probe
+// says what is missing.
 func Kind(h Host) actuator.Kind {
 	return actuator.Kind{
 		Name: "resctrl", Resources: []string{trimtab.LLC, trimtab.MemBW},
@@ -24,8 +24,8 @@ func Kind(h Host) actuator.Kind {
 	}
 }
 
-// measure returns what trimtab may give out: the ways that neither the default group nor other
-// programs' groups have exclusively, or 100 percent. A total in MiB/s cannot be measured.
+// measure returns the capacity that trimtab may allocate: the ways that neither the default group
+// nor other programs' groups have exclusively, or 100 percent. A total in MiB/s cannot be measured.
 func (h Host) measure(resource string) (float64, error) {
 	k := &Knob{config: Config{Tree: rdt.Root, Resource: resource}, host: h}
 	v := 100.0

@@ -16,24 +16,24 @@ import (
 	"github.com/trimtab/trimtab/internal/rdt"
 )
 
-// Config says which workload.
+// Config names the workload.
 type Config struct {
 	// Tree is where resctrl is mounted.
 	Tree string `json:"tree"`
-	// Root is the declared hierarchy of control groups, which are only read.
+	// Root is the declared cgroup hierarchy, which is only read.
 	Root string `json:"root"`
 	// Path is the control group, relative to Root.
 	Path string `json:"path"`
 	// Resource is trimtab.LLC or trimtab.MemBW.
 	Resource string `json:"resource"`
-	// High takes ways from the high end: for best-effort jobs.
+	// High prefers ways at the high end; it is for best-effort jobs.
 	High bool `json:"high,omitempty"`
 	// ID is the control group's inode, which distinguishes it from later ones of its name; 0:
 	// any.
 	ID uint64 `json:"id,omitempty"`
 }
 
-// Host is where knobs are.
+// Host gives access to the resctrl trees of a host.
 type Host struct {
 	// Open opens a tree; nil: rdt.Open.
 	Open func(root string) (rdt.Files, error)
@@ -53,15 +53,16 @@ func (h Host) open(root string) (rdt.Files, error) {
 type Knob struct {
 	config Config
 	host   Host
-	// id is the number of the control group that was seen last.
+	// id is the inode number of the control group at the last look.
 	id uint64
-	// grid is what values there are, as known last.
+	// grid has the possible values, as of the last look.
 	grid grid
-	// removed: the group of a workload that is gone was removed; the next Read tells it.
+	// removed says that the resource group of a workload that is gone was removed; the next Read
+	// reports it.
 	removed bool
 }
 
-// Traits returns what the knob can do beyond what every knob can.
+// Traits returns the optional abilities of this knob.
 func (k *Knob) Traits() actuator.Traits {
 	return actuator.Traits{Place: k.Place}
 }
@@ -84,7 +85,7 @@ func (h Host) OpenKnob(c Config) (*Knob, error) {
 	return &Knob{config: c, host: h, id: c.ID, grid: unknownGrid()}, nil
 }
 
-// kind marks what Undo returns.
+// kind is the format name in what Undo returns.
 const kind = "resctrl/1"
 
 type undo struct {
@@ -92,8 +93,8 @@ type undo struct {
 	Config
 }
 
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported when
-// undo is another kind of knob's.
+// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
+// another kind of knob.
 func (h Host) Reopen(b []byte) (*Knob, error) {
 	var u undo
 	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
@@ -102,8 +103,8 @@ func (h Host) Reopen(b []byte) (*Knob, error) {
 	return h.OpenKnob(u.Config)
 }
 
-// Undo describes the knob for Reopen, with the control group that was seen last: a later
-// one of its name has nothing to restore.
+// Undo describes the knob for Reopen, with the inode of the control group: a later group with the
+// same name has nothing to restore.
 func (k *Knob) Undo() []byte {
 	c := k.config
 	c.ID = k.id
@@ -131,8 +132,8 @@ func (k *Knob) Place() (string, error) {
 // place returns the directory with links in the root resolved, whether it exists or not.
 func (k *Knob) place() string { return rdt.Place(k.config.Root, k.config.Path) }
 
-// identify looks for the control group, and stores its inode. there is false if it is gone, or
-// another than the knob's.
+// identify looks up the control group, and records its inode. there is false if the group is gone,
+// or is not the knob's.
 func (k *Knob) identify() (there bool, err error) {
 	root, err := hostfs.OpenRoot(k.config.Root)
 	if errors.Is(err, os.ErrNotExist) {
@@ -155,7 +156,7 @@ func (k *Knob) identify() (there bool, err error) {
 	return true, nil
 }
 
-// within does something with the tree, and adds the kernel's message to its error.
+// within opens the tree, calls do, and adds the kernel's message to its error.
 func (k *Knob) within(ctx context.Context, verb string, do func(rdt.Files) error) error {
 	err := ctx.Err()
 	if err == nil {
@@ -175,7 +176,7 @@ func (k *Knob) inTree(do func(rdt.Files) error) error {
 	return errors.Join(do(files), files.Close())
 }
 
-// Probe says whether the host can divide the resource, and the control group is there.
+// Probe returns an error unless the host can divide the resource and the control group exists.
 func (k *Knob) Probe(ctx context.Context) error {
 	return k.within(ctx, "probe", func(f rdt.Files) error {
 		if _, err := k.look(f); err != nil {
@@ -189,7 +190,7 @@ func (k *Knob) Probe(ctx context.Context) error {
 	})
 }
 
-// MayWrite says whether the resource can be limited for the workload by this process.
+// MayWrite returns an error if this process may not limit the resource for the workload.
 func (k *Knob) MayWrite(ctx context.Context) error {
 	return k.within(ctx, "probe", func(f rdt.Files) error {
 		l, err := k.look(f)
@@ -210,9 +211,9 @@ func (k *Knob) MayWrite(ctx context.Context) error {
 	})
 }
 
-// Read returns what the workload may have; Unlimited: what the default group has. It moves tasks
-// that joined the control group since into the workload's group, so that the value applies to all
-// of them; it makes, changes and removes no group.
+// Read returns the workload's limit; Unlimited: that of the default group. It moves tasks that
+// joined the control group since into the workload's group, so that the value applies to all of
+// them; it makes, changes and removes no group.
 func (k *Knob) Read(ctx context.Context) (v trimtab.Amount, err error) {
 	err = k.within(ctx, "read", func(f rdt.Files) error {
 		v, err = k.read(f)
@@ -239,7 +240,8 @@ func (k *Knob) read(f rdt.Files) (trimtab.Amount, error) {
 	case g == nil:
 		return trimtab.Amount{}, os.ErrNotExist
 	case there:
-		// Of a workload that is gone the group is still told: it is to be removed.
+		// If the workload is gone, Read still returns its group's value, so that the group is
+		// removed.
 		if _, err := k.gather(f, l); err != nil {
 			return trimtab.Amount{}, rdt.Explain(f, err)
 		}
@@ -247,8 +249,8 @@ func (k *Knob) read(f rdt.Files) (trimtab.Amount, error) {
 	return l.value(k.config.Resource, g), nil
 }
 
-// Nearest rounds to the kernel's values: whole ways, steps of bandwidth, not below the least, and
-// Unlimited for what the default group has.
+// Nearest rounds to a value that the kernel can store: whole ways, or steps of bandwidth, not below
+// the least. It returns Unlimited for values from that of the default group on.
 func (k *Knob) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return a
@@ -256,15 +258,15 @@ func (k *Knob) Nearest(a trimtab.Amount) trimtab.Amount {
 	return k.grid.nearest(a.Value)
 }
 
-// grid is the values that a resource can be set to: multiples of step in [least, most], and from
-// unlimited on what the default group has.
+// grid describes the possible values of a resource: multiples of step in [least, most]; values from
+// unlimited on mean that of the default group.
 type grid struct {
 	least, most, step, unlimited float64
-	// bandwidth rounds on, where a CPU keeps other steps than whole percents; nil: none does.
+	// bandwidth rounds values if a CPU has other steps than whole percents; nil: it has none.
 	bandwidth *rdt.Bandwidth
 }
 
-// unknownGrid is whole numbers, until the tree was read.
+// unknownGrid allows all whole numbers; it is used until the tree was read.
 func unknownGrid() grid { return grid{1, math.MaxUint32, 1, math.Inf(1), nil} }
 
 func (g grid) nearest(v float64) trimtab.Amount {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// span is the ways [at, at+n) of a window of the cache that a group has.
+// span is a group's ways [at, at+n) within a window of the cache.
 type span struct {
 	group string
 	at, n int
@@ -27,7 +27,7 @@ func place(width int, others []span, own span, want int, high bool) (moves []spa
 	if want < 1 || want > width {
 		return nil, span{}, false
 	}
-	if high { // the same from the other end
+	if high { // the same computation from the other end
 		moves, at, ok = place(width, turned(width, others), turned(width, []span{own})[0], want, false)
 		return turned(width, moves), turned(width, []span{at})[0], ok
 	}
@@ -74,7 +74,7 @@ func place(width int, others []span, own span, want int, high bool) (moves []spa
 	return append(pushUp(right, own.end()), pushDown(left, own.at)...), own, true
 }
 
-// turned is spans counted from the other end.
+// turned returns spans counted from the other end.
 func turned(width int, all []span) []span {
 	out := slices.Clone(all)
 	for i, s := range all {
@@ -83,7 +83,7 @@ func turned(width int, all []span) []span {
 	return out
 }
 
-// gap returns where the first gap of want ways begins, -1 if there is none.
+// gap returns the beginning of the first gap of want ways, -1 if there is none.
 func gap(width int, others []span, want int) int {
 	end := 0
 	for _, s := range others {
@@ -105,8 +105,7 @@ func total(all []span) (n int) {
 	return n
 }
 
-// pushUp moves groups up as far as it needs for none to begin below from, the highest
-// first.
+// pushUp moves groups up as far as needed so that none begins below from, the highest first.
 func pushUp(right []span, from int) (moves []span) {
 	for _, s := range right {
 		if s.at >= from {
@@ -120,8 +119,7 @@ func pushUp(right []span, from int) (moves []span) {
 	return moves
 }
 
-// pushDown moves groups down as far as it needs for none to end above to, the lowest
-// first.
+// pushDown moves groups down as far as needed so that none ends above to, the lowest first.
 func pushDown(left []span, to int) (moves []span) {
 	for _, s := range slices.Backward(left) {
 		if s.end() <= to {
@@ -142,8 +140,8 @@ type window struct {
 	mirrored bool
 }
 
-// windowOf returns the longest run of ways without taken ones. If devices share the low ways, it
-// is counted from the top, so that those are given out last.
+// windowOf returns the longest run of ways that are not taken. If devices share the low ways, it
+// counts from the top, so that those are used last.
 func windowOf(mask, taken, shareable uint64) window {
 	var best window
 	for free := mask &^ taken; free != 0; {
@@ -158,7 +156,7 @@ func windowOf(mask, taken, shareable uint64) window {
 	return best
 }
 
-// mask is the bits of a span.
+// mask returns the bits of a span.
 func (w window) mask(s span) uint64 {
 	from := w.from + s.at
 	if w.mirrored {
@@ -167,7 +165,7 @@ func (w window) mask(s span) uint64 {
 	return (1<<s.n - 1) << from
 }
 
-// span returns the span of a mask; false where it is not a run within the window.
+// span converts a mask into a span; false: the mask is not a run within the window.
 func (w window) span(group string, mask uint64) (span, bool) {
 	if mask == 0 || !contiguous(mask) {
 		return span{}, false

@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab/internal/rdt"
 )
 
-// group names the group of the knob's control group.
+// group returns the name of the resource group for the knob's control group.
 func (k *Knob) group() string { return rdt.Group(k.place(), k.id) }
 
 // resourceGroup is one group and its schemata.
@@ -22,14 +22,14 @@ type resourceGroup struct {
 	schemata rdt.Schemata
 }
 
-// look is one reading of a tree. cache or bandwidth is nil if the CPU does not have it.
+// look has one reading of a tree. cache or bandwidth is nil if the CPU does not have it.
 type look struct {
 	cache     *rdt.Cache
 	bandwidth *rdt.Bandwidth
 	root      rdt.Schemata
 	// own are the groups with trimtab's prefix, others those of other programs.
 	own, others []resourceGroup
-	// window is the ways that trimtab may give out.
+	// window has the ways that trimtab may allocate.
 	window window
 }
 
@@ -64,7 +64,7 @@ func (k *Knob) look(f rdt.Files) (*look, error) {
 		} else if own {
 			l.own = append(l.own, g)
 		} else {
-			l.others = append(l.others, g) // whatever is in it
+			l.others = append(l.others, g) // whatever its content
 		}
 	}
 	if l.cache != nil {
@@ -121,7 +121,7 @@ func (l *look) taken() (mask uint64) {
 	return mask
 }
 
-// names are the schemata's lines of a resource.
+// names returns the names of a resource's lines in schemata.
 func (l *look) names(resource string) []string {
 	if resource == trimtab.LLC {
 		return l.cache.Names
@@ -129,7 +129,7 @@ func (l *look) names(resource string) []string {
 	return []string{rdt.Name}
 }
 
-// unlimited reports whether a group has of a resource what the default group has.
+// unlimited reports whether a group has the default group's value of a resource.
 func (l *look) unlimited(resource string, g *resourceGroup) bool {
 	if resource == trimtab.LLC && l.cache == nil || resource == trimtab.MemBW && l.bandwidth == nil {
 		return true
@@ -146,7 +146,7 @@ func (l *look) unlimited(resource string, g *resourceGroup) bool {
 	return true
 }
 
-// most is a resource without any limit.
+// most returns the value of a resource that means no limit.
 func (l *look) most(resource string) uint64 {
 	switch {
 	case resource == trimtab.LLC:
@@ -157,8 +157,8 @@ func (l *look) most(resource string) uint64 {
 	return 100
 }
 
-// strange is added to a value that trimtab did not write, and that would read like one
-// that it could have written: no value of a resource has a half.
+// strange is added to a value that another program wrote and that would look like one of trimtab's:
+// no value of trimtab has a fraction of a half.
 const strange = 0.5
 
 // value returns a group's amount of a resource.
@@ -217,13 +217,13 @@ func (l *look) masks(g *resourceGroup) (all uint64) {
 	return all
 }
 
-// grid is the values that a resource can have.
+// grid returns the possible values of a resource.
 func (l *look) grid(resource string) grid {
 	none := math.Inf(1)
 	if resource == trimtab.LLC {
 		n := float64(l.window.n)
 		if l.window.n == l.cache.Ways() {
-			none = n // all of them are what the default group has
+			none = n // all ways are the default group's value
 		}
 		return grid{float64(l.cache.MinBits), math.Max(n, float64(l.cache.MinBits)), 1, none, nil}
 	}

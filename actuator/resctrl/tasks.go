@@ -14,10 +14,10 @@ import (
 	"github.com/trimtab/trimtab/internal/rdt"
 )
 
-// maxTaskBytes bounds one list of tasks: a million of them.
+// maxTaskBytes is the longest list of tasks that is read, in bytes: a million tasks.
 const maxTaskBytes = 8 << 20
 
-// taskSet is the numbers of threads.
+// taskSet is a set of thread IDs.
 type taskSet map[int]bool
 
 // add reads a list of tasks, one a line.
@@ -31,14 +31,14 @@ func (s taskSet) add(text string) error {
 		if err != nil {
 			return trimtab.Invalidf("list of tasks: %.40q", line)
 		}
-		if id > 0 { // 0: of another namespace of processes, which cannot be named here
+		if id > 0 { // 0: the thread is in another PID namespace, and has no number here
 			s[int(id)] = true
 		}
 	}
 	return nil
 }
 
-// wanted lists the threads of the workload: of its control group and of those below.
+// wanted lists the threads of the workload's control group and of the groups below it.
 func (k *Knob) wanted() (taskSet, error) {
 	root, err := hostfs.OpenRoot(k.config.Root)
 	if err != nil {
@@ -61,7 +61,7 @@ func (k *Knob) wanted() (taskSet, error) {
 	})
 }
 
-// tasksOf lists the tasks of a group of the tree.
+// tasksOf lists the tasks of a resource group.
 func tasksOf(f rdt.Files, group string) (taskSet, error) {
 	text, err := f.Read(path.Join(group, "tasks"))
 	if err != nil {
@@ -76,8 +76,8 @@ func tasksOf(f rdt.Files, group string) (taskSet, error) {
 // stay there.
 func (k *Knob) gather(f rdt.Files, l *look) (moved int, err error) {
 	name := k.group()
-	// In this order: a task that is in the group and then not in the control group left
-	// it, or ended; one that began in between is found by the next look.
+	// In this order: a task that was in the resource group and is then not in the control group has
+	// left it, or has ended. The next look finds tasks that started in between.
 	has, err := tasksOf(f, name)
 	if err != nil {
 		return 0, err
@@ -122,8 +122,8 @@ func move(f rdt.Files, file string, id int) error {
 	return err
 }
 
-// maxPasses bounds how often new threads are looked for while a workload is moved: each
-// thread that was moved begins only threads that are in the group already.
+// maxPasses is how often new threads are looked for while a workload is moved. A thread that was
+// moved starts new ones only in the resource group, so the passes find fewer and fewer.
 const maxPasses = 20
 
 // gatherAll moves tasks until no new ones are found.
@@ -161,7 +161,7 @@ func (k *Knob) elsewhere(f rdt.Files, l *look) (taskSet, map[int]string, error) 
 	return all, in, nil
 }
 
-// free refuses a workload that has tasks in another program's group.
+// free returns an error if the workload has tasks in another program's group.
 func (k *Knob) free(f rdt.Files, l *look) error {
 	if len(l.others)+len(l.own) == 0 {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/trimtab/trimtab/internal/rdt"
 )
 
-// Write limits the workload, or with Unlimited gives it what the default group has. It refuses
-// with trimtab.ErrRefused a limit that does not fit, a workload whose tasks are in another
-// program's group, and a CPU without a free class of service (CLOSID).
+// Write limits the workload; Unlimited gives it the values of the default group. The error is
+// trimtab.ErrRefused if the limit does not fit, if tasks of the workload are in another program's
+// group, or if the CPU has no free class of service (CLOSID).
 func (k *Knob) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := a.Validate(); err != nil {
 		return fmt.Errorf("write %s: %w", k, err)
@@ -43,7 +43,7 @@ func (k *Knob) Write(ctx context.Context, a trimtab.Amount) error {
 	})
 }
 
-// release removes the limit, and the group with its last limit.
+// release removes the limit, and with the last limit the resource group.
 func (k *Knob) release(f rdt.Files, l *look, g *resourceGroup, there bool) error {
 	switch {
 	case g == nil && !there:
@@ -68,8 +68,8 @@ func (k *Knob) otherResource() string {
 	return trimtab.LLC
 }
 
-// lines returns the schemata of a resource for all domains: a value, or with nil what the default
-// group has.
+// lines returns the schemata of a resource for all domains: with a value, or with nil the default
+// group's.
 func (l *look) lines(resource string, value *uint64) string {
 	if resource == trimtab.LLC && l.cache == nil || resource == trimtab.MemBW && l.bandwidth == nil {
 		return ""
@@ -79,7 +79,7 @@ func (l *look) lines(resource string, value *uint64) string {
 		line := l.root.Line(name)
 		switch {
 		case line == nil:
-			continue // the kernel says what is wrong
+			continue // the kernel's error will explain it
 		case value != nil:
 			line = line.All(*value)
 		}
@@ -88,7 +88,7 @@ func (l *look) lines(resource string, value *uint64) string {
 	return b.String()
 }
 
-// limit sets a value, in a new group if there is none yet.
+// limit sets a value, in a new resource group if there is none yet.
 func (k *Knob) limit(ctx context.Context, f rdt.Files, l *look, g *resourceGroup, value uint64) error {
 	name := k.group()
 	if k.sweep(ctx, f, l) {
@@ -126,14 +126,14 @@ func (k *Knob) limitIn(f rdt.Files, l *look, g *resourceGroup, name string, valu
 	err := k.fill(f, l, moves, name, text)
 	if err != nil {
 		err = rdt.Explain(f, err)
-		if g == nil { // what is half made is worse than nothing
+		if g == nil { // removes a new group that is incomplete
 			err = errors.Join(err, f.Rmdir(name))
 		}
 	}
 	return err
 }
 
-// fill moves the neighbours, writes the schemata, then moves the tasks.
+// fill moves the neighbours' ways, writes the schemata, then moves the tasks.
 func (k *Knob) fill(f rdt.Files, l *look, moves []span, name, text string) error {
 	for _, m := range moves {
 		mask := l.window.mask(m)
@@ -147,7 +147,7 @@ func (k *Knob) fill(f rdt.Files, l *look, moves []span, name, text string) error
 	return k.gatherAll(f, l)
 }
 
-// make makes the group.
+// make creates the resource group.
 func (k *Knob) make(f rdt.Files, l *look, name string) error {
 	err := f.Mkdir(name)
 	if err == nil {
@@ -157,7 +157,7 @@ func (k *Knob) make(f rdt.Files, l *look, name string) error {
 	if !errors.Is(err, syscall.ENOSPC) {
 		return explained
 	}
-	// One number for three causes; the status tells which (fs/resctrl/rdtgroup.c).
+	// ENOSPC has three causes; last_cmd_status tells which (fs/resctrl/rdtgroup.c).
 	switch text := explained.Error(); {
 	case strings.Contains(text, "Out of RMIDs"):
 		return fmt.Errorf("the CPU has no monitor (RMID) left for one more group: remove groups of monitors (mon_groups) that nobody reads: %w: %w", explained, trimtab.ErrRefused)
@@ -169,7 +169,7 @@ func (k *Knob) make(f rdt.Files, l *look, name string) error {
 	return fmt.Errorf("the CPU has no class of service (CLOSID) or no monitor (RMID) left, or no ways that a new group may share: %w: %w", explained, trimtab.ErrRefused)
 }
 
-// classes returns the greatest number of groups.
+// classes returns the largest possible number of groups.
 func (l *look) classes() int {
 	switch {
 	case l.cache == nil:
@@ -180,7 +180,7 @@ func (l *look) classes() int {
 	return min(l.cache.CLOSIDs, l.bandwidth.CLOSIDs)
 }
 
-// arrange finds ways beside those of trimtab's other groups.
+// arrange finds ways for the group beside those of trimtab's other groups.
 func (k *Knob) arrange(l *look, ways int) (at span, moves []span, err error) {
 	own := span{group: k.group()}
 	var others []span
@@ -216,11 +216,11 @@ func (k *Knob) arrange(l *look, ways int) (at span, moves []span, err error) {
 // at the knob's own location whose control group is gone, those whose owner is dead and whose
 // journal is gone, and those without a known owner once they have no tasks.
 func (k *Knob) sweep(ctx context.Context, f rdt.Files, l *look) (removed bool) {
-	var owned map[string]bool // by the hash of the place
+	var owned map[string]bool // by the hash of the location
 	if k.host.Places != nil {
 		places, err := k.host.Places(ctx)
 		if err != nil {
-			return false // who cannot tell whose they are removes none
+			return false // if the owners are unknown, remove none
 		}
 		owned = map[string]bool{}
 		for place, has := range places {

@@ -10,8 +10,8 @@ import (
 	"slices"
 )
 
-// adopt reads what the journal and the groups show of an earlier runner: ended tasks become known
-// again, the others are killed.
+// adopt reads the journal and the groups of an earlier runner. Ended tasks become known again; it
+// kills the others.
 func (r *Runner) adopt(ctx context.Context) error {
 	found := map[string]*task{}
 	for _, key := range r.journal.file.Keys(recordPrefix) {
@@ -48,7 +48,7 @@ func (r *Runner) adopt(ctx context.Context) error {
 	}
 	for _, t := range found {
 		if t.info.State != Ended {
-			lost = append(lost, t) // the host was restarted, or its group was not made yet
+			lost = append(lost, t) // the host was restarted, or the task's group was not made yet
 			continue
 		}
 		r.known.tasks[t.info.ID] = t
@@ -81,7 +81,7 @@ func (r *Runner) tidy(lost []*task) {
 	}
 	entries, err := os.ReadDir(r.outputDir(""))
 	if err != nil {
-		return // none was made yet
+		return // no output was made yet
 	}
 	for _, e := range entries {
 		if !known[e.Name()] {

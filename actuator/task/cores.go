@@ -18,21 +18,20 @@ import (
 const (
 	cpusFile  = "cpuset.cpus"
 	memsFile  = "cpuset.mems"
-	effective = "cpuset.cpus.effective" // of version 2
+	effective = "cpuset.cpus.effective" // in version 2
 )
 
-// cpuList is the kernel's form of a set, as "0-3,8".
+// cpuList matches the kernel's form of a set, such as "0-3,8".
 const cpuList = `^[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*$`
 
-// maxCPUList bounds it.
+// maxCPUList is the longest text of a set, in bytes.
 const maxCPUList = 4 << 10
 
 func validCPUs(list string) bool {
 	return list == "" || len(list) <= maxCPUList && regexp.MustCompile(cpuList).MatchString(list)
 }
 
-// openSets opens version 1's hierarchy of CPU sets. Where it cannot be used tasks run on
-// all CPUs, as they did where the host has none.
+// openSets opens version 1's cpuset hierarchy. If it cannot be used, tasks run on all CPUs.
 func (t *tree) openSets(root string) error {
 	dir := hostfs.Twin(root, "cpuset")
 	if dir == "" {
@@ -51,7 +50,7 @@ func (t *tree) openSets(root string) error {
 		t.sets = nil
 		return r.Close()
 	}
-	if _, err := t.whole(); err != nil { // the root itself was made without CPUs
+	if _, err := t.whole(); err != nil { // the root itself has no CPUs
 		t.sets = nil
 		return errors.Join(r.Rmdir(t.base), r.Close())
 	}
@@ -59,8 +58,8 @@ func (t *tree) openSets(root string) error {
 	return nil
 }
 
-// seed gives a group of version 1 the CPUs and memory nodes of its parent: without, no
-// process can enter it.
+// seed gives a group of version 1 the CPUs and memory nodes of its parent: without them no process
+// can enter it.
 func (t *tree) seed(group string) error {
 	for _, file := range []string{memsFile, cpusFile} {
 		all, err := t.sets.Read(path.Join(path.Dir(group), file))
@@ -90,7 +89,7 @@ func (t *tree) whole() (string, error) {
 	return text, err
 }
 
-// pin says on which CPUs a group runs; "": on all.
+// pin sets the CPUs of a group; "": all.
 func (t *tree) pin(group, cpus string) error {
 	whole, err := t.whole()
 	if err != nil {

@@ -4,21 +4,20 @@
 //	ROOT/trimtab/oversubscribed/JOB@TASK@ATTEMPT   weight 1: speculative tasks
 //	ROOT/trimtab/regular/JOB@TASK@ATTEMPT          weight 100: tasks with a regular grant
 //
-// The group is what is watched, frozen and killed, so a task that forks away stays the
-// task: it has ended when its group is empty and was removed. No instruction of it runs
-// outside. On version 2 the process is cloned into the group; on version 1 a shim, this
-// program again ([Exec]), enters the groups and then executes the command. A task has no
-// more than its declared environment, /dev/null as standard input, no_new_privs, and an
-// output of which the first and the last bytes are kept.
+// The package watches, freezes and kills the group, so processes that the task forks still belong
+// to it. The task has ended when its group is empty and was removed. No instruction of it runs
+// outside of the group. On version 2 the process is cloned into the group; on version 1 a shim,
+// this program again ([Exec]), enters the groups and then executes the command. A task has no more
+// than its declared environment, /dev/null as standard input, no_new_privs, and an output of which
+// the first and the last bytes are kept.
 //
 //	starting → running ⇄ frozen → (killing → unkillable) → ended
 //
-// A task runs on a lease, counted on the boot clock: without [Runner.Renew] it is
-// killed. When the agent dies, [Watchdog], a process of its own, kills all tasks, and so
-// does the next [Open]; the groups themselves say what may still run. The first process
-// of a task also gets SIGKILL from the kernel (PR_SET_PDEATHSIG). A task that cannot be
-// killed, as one that waits for a device, is reported as unkillable and tried again,
-// later and later; nothing waits for it.
+// A task runs on a lease, counted on the boot clock: without [Runner.Renew] it is killed. When the
+// agent dies, [Watchdog], a process of its own, kills all tasks, and so does the next [Open], which
+// finds them by their groups. The first process of a task also gets SIGKILL from the kernel
+// (PR_SET_PDEATHSIG). A task that cannot be killed, for example because it waits for a device, is
+// reported as unkillable and killed again at growing intervals; nothing waits for it.
 //
 // [Runner.Pin] binds a task to some of the CPUs, where the host has the cpuset controller.
 //
@@ -26,12 +25,12 @@
 // moved, until none is left behind. On version 2 the memory that it has stays charged
 // where it was, so its limit counts what it takes from then on.
 //
-// The package decides nothing: which task runs, freezes or is tried again is its
-// caller's, and so is that a task runs once in the cluster. One Runner at a time has a
-// group; another that is opened is refused.
+// The package decides nothing: its caller decides which task runs, freezes or is tried again, and
+// ensures that a task runs only once in the cluster. Only one Runner at a time may use a root
+// group.
 //
-// What it cannot hold: a task that runs as root may leave its group, so give it a user.
-// Wall time counts while a task is frozen.
+// A task that runs as root may leave its group, so give it a user. The wall time of a task also
+// counts while it is frozen.
 //
 // It has run on real kernels: version 1 on Linux 6.18, version 2 on Debian's 6.1. It needs
 // Linux 5.7 (clone into a group, pidfd).

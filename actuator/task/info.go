@@ -7,10 +7,10 @@ import (
 	"github.com/trimtab/trimtab/internal/jobs"
 )
 
-// State is where a task is in its life.
+// State is the state of a task.
 type State string
 
-// The states, in order. Unkillable is one that was killed and has not ended.
+// The states, in order. An unkillable task was killed and has not ended.
 const (
 	Starting   State = "starting"
 	Running    State = "running"
@@ -39,31 +39,31 @@ type Info struct {
 	ID
 	Class Class `json:"class"`
 	State State `json:"state"`
-	// PID is that of its first process; 0: it has ended, or was another agent's.
+	// PID is the process ID of the first process; 0: it has ended, or another agent started it.
 	PID     int       `json:"pid,omitempty"`
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Outcome is empty until it has ended. Code and Signal are those of its first process, even
-	// if Outcome is another; OOMKills counts processes that were killed for its memory limit.
+	// Outcome is empty until it has ended. Code and Signal are those of its first process, even if
+	// Outcome has another cause; OOMKills counts processes that were killed for its memory limit.
 	Outcome  Outcome `json:"outcome,omitempty"`
 	Code     int     `json:"code,omitempty"`
 	Signal   string  `json:"signal,omitempty"`
 	OOMKills int     `json:"oom_kills,omitempty"`
 	// Reason says who killed it, and why.
 	Reason string `json:"reason,omitempty"`
-	// Problem is what hinders trimtab now; "": nothing.
+	// Problem says what is wrong now; "": nothing.
 	Problem string `json:"problem,omitempty"`
-	// Lease is how long it may run without another renewal.
+	// Lease is the time until it is killed unless it is renewed.
 	Lease time.Duration `json:"-"`
-	// CPU is the CPU time that its group had since the task is in it; nil: not known, or it
-	// has ended.
+	// CPU is the CPU time of its group since the task entered it; nil: unknown, or it has ended.
 	CPU *time.Duration `json:"-"`
-	// Output is how many bytes it printed, Dropped how many of them are not kept.
+	// Output is how many bytes it printed; Dropped is how many of them were not kept.
 	Output  int64 `json:"output_bytes,omitempty"`
 	Dropped int64 `json:"dropped_bytes,omitempty"`
 	// LastLines are the last that it printed, without control characters.
 	LastLines []string `json:"last_lines,omitempty"`
-	// Progress is what it says of itself; nil: nothing, or ProgressProblem says why not.
+	// Progress is the task's own report; nil: there is none, or ProgressProblem says why it is
+	// invalid.
 	Progress        *jobs.Report `json:"-"`
 	ProgressProblem string       `json:"-"`
 }

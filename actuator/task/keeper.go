@@ -22,18 +22,19 @@ type task struct {
 	spec Spec
 	leaf string
 	who  *syscall.Credential
-	// cmd is nil where another agent started it, or nobody could.
+	// cmd is nil if another agent started the task, or it could not be started.
 	cmd *exec.Cmd
-	// failed: Start says why it was not started, and nobody else is told.
+	// failed says that starting failed, which only Start reports.
 	failed bool
 	kill   chan verdict
 	poke   chan struct{}
-	// turning is held while it is frozen or thawed: none is frozen that is being killed.
+	// turning is locked while the task is frozen or thawed, so that a task that is being killed is
+	// not frozen.
 	turning sync.Mutex
 
-	// The runner's mutex protects these. changed is closed at each change of info, whose ID never
-	// changes. out is set once. groups are those that the task is in: one, or two while it
-	// changes its class.
+	// The runner's mutex guards these. changed is closed at each change of info, whose ID never
+	// changes. out is set once. groups are the task's control groups: one, or two while it changes
+	// its class.
 	info    Info
 	groups  []string
 	until   time.Duration
@@ -45,7 +46,7 @@ func newTask(i Info, leaf string) *task {
 	return &task{info: i, leaf: leaf, kill: make(chan verdict, 1), poke: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
-// verdict is why a task is killed, and how long it has after SIGTERM.
+// verdict says why a task is killed, and how long it has after SIGTERM.
 type verdict struct {
 	outcome Outcome
 	reason  string
@@ -94,16 +95,16 @@ func (r *Runner) keep(t *task, v *verdict) {
 // watch closes gone when nothing of the task runs any more.
 func (r *Runner) watch(ctx context.Context, t *task, gone chan<- struct{}) {
 	if t.cmd != nil {
-		_ = t.cmd.Wait() // ProcessState says what came of it
+		_ = t.cmd.Wait() // ProcessState has the result
 		r.known.change(t, func(i *Info) { i.PID = 0 })
 	}
 	err := waitEmpty(ctx, func() ([]int, error) {
-		t.turning.Lock() // nothing goes from group to group meanwhile
+		t.turning.Lock() // no process changes its group meanwhile
 		defer t.turning.Unlock()
 		return r.processes(t)
 	})
 	if err != nil && ctx.Err() == nil {
-		// Nobody can be waited for: what is there is killed.
+		// The task cannot be watched, so it is killed.
 		r.logger.Error("watch task", "task", t.info.ID.String(), "err", err)
 		t.ask(verdict{outcome: Killed, reason: "its processes cannot be watched: " + err.Error()})
 		err = nil
@@ -133,7 +134,7 @@ func (r *Runner) live(ctx context.Context, t *task, gone <-chan struct{}) *verdi
 		case <-gone:
 			lease.Stop()
 			select {
-			case v := <-t.kill: // at the same time: it could not be watched
+			case v := <-t.kill: // both happened at once: the task could not be watched
 				return &v
 			default:
 				return nil
@@ -175,21 +176,21 @@ func (r *Runner) condemn(ctx context.Context, t *task, v *verdict, gone <-chan s
 	case <-gone:
 	case <-grace.C:
 	case <-ctx.Done():
-	case <-t.kill: // asked again, as by Close
+	case <-t.kill: // a second request, for example by Close
 	}
 }
 
-// The pauses between attempts to kill what cannot be killed.
+// The pauses between attempts to kill an unkillable task.
 const (
 	firstBackoff   = 500 * time.Millisecond
 	longestBackoff = time.Minute
 )
 
-// bury kills what is left of a task and removes its group, and retries as long as needed. It
-// returns false if the runner is closed meanwhile.
+// bury kills the remaining processes of a task and removes its group, and retries as long as
+// needed. It returns false if the runner is closed meanwhile.
 func (r *Runner) bury(ctx context.Context, t *task) bool {
 	if t.failed && t.cmd != nil {
-		_ = t.cmd.Process.Kill() // a shim that has not entered yet; else it has ended
+		_ = t.cmd.Process.Kill() // a shim that has not entered the group yet, if any
 	}
 	groups := r.groupsOf(t)
 	r.readOOM(t, groups)
@@ -214,7 +215,7 @@ func (r *Runner) bury(ctx context.Context, t *task) bool {
 	}
 }
 
-// readOOM notes what the group's memory limit did, before the group is removed.
+// readOOM records the kills by the group's memory limit, before the group is removed.
 func (r *Runner) readOOM(t *task, groups []string) {
 	n := 0
 	for _, group := range groups {
@@ -223,7 +224,7 @@ func (r *Runner) readOOM(t *task, groups []string) {
 	r.known.change(t, func(i *Info) { i.OOMKills += n })
 }
 
-// groupsOf are the groups that a task is in.
+// groupsOf returns the control groups of a task.
 func (r *Runner) groupsOf(t *task) []string {
 	r.known.mu.Lock()
 	defer r.known.mu.Unlock()
@@ -233,7 +234,7 @@ func (r *Runner) groupsOf(t *task) []string {
 	return t.groups
 }
 
-// processes lists those of a task, in whichever group.
+// processes lists the processes of a task in all its groups.
 func (r *Runner) processes(t *task) (all []int, err error) {
 	for _, group := range r.groupsOf(t) {
 		some, bad := r.tree.processes(group)
@@ -296,7 +297,7 @@ func ended(i *Info, cmd *exec.Cmd) {
 	}
 }
 
-// makeRoom forgets the tasks that ended longest ago, so that one more can be kept.
+// makeRoom forgets the tasks that ended longest ago, to keep their number limited.
 func (r *Runner) makeRoom() {
 	for _, t := range r.known.beyond(r.config.Keep - 1) {
 		if err := r.forget(t); err != nil {
@@ -308,7 +309,7 @@ func (r *Runner) makeRoom() {
 // freezeWait is how long freezing may take.
 const freezeWait = 2 * time.Second
 
-// turn freezes a task or thaws it.
+// turn freezes or thaws a task.
 func (r *Runner) turn(ctx context.Context, id ID, to State) error {
 	t, err := r.known.find(id)
 	if err != nil {
@@ -318,13 +319,13 @@ func (r *Runner) turn(ctx context.Context, id ID, to State) error {
 	if err != nil {
 		return fmt.Errorf("turn task %v to %s: %w", id, to, err)
 	}
-	defer func() { _ = k.Close() }() // each write of it was checked
+	defer func() { _ = k.Close() }() // the error of each write was checked
 	ctx, cancel := context.WithTimeout(ctx, freezeWait)
 	defer cancel()
 	for to == Frozen {
 		still, err := r.still(ctx, t, k)
 		if errors.Is(err, os.ErrNotExist) || still {
-			return nil // it ended meanwhile, or stands still
+			return nil // it has ended, or is frozen
 		}
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("freeze task %v: %w", id, err)
@@ -338,7 +339,7 @@ func (r *Runner) turn(ctx context.Context, id ID, to State) error {
 	return nil
 }
 
-// switchTo asks the kernel, of a task that is not being killed.
+// switchTo requests freezing or thawing, unless the task is being killed.
 func (r *Runner) switchTo(ctx context.Context, t *task, to State) (*freezer.Running, error) {
 	t.turning.Lock()
 	defer t.turning.Unlock()
@@ -359,8 +360,8 @@ func (r *Runner) switchTo(ctx context.Context, t *task, to State) (*freezer.Runn
 	return k, nil
 }
 
-// still reports whether all of a task is frozen, or it need not be any more: another call has
-// thawed it since, or it is being killed.
+// still reports whether the whole task is frozen, or need not be any more because it was thawed
+// since or is being killed.
 func (r *Runner) still(ctx context.Context, t *task, k *freezer.Running) (bool, error) {
 	t.turning.Lock()
 	defer t.turning.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// known holds the tasks that a runner knows. Its mutex also guards what changes in each task.
+// known has the tasks that a runner knows. Its mutex also guards the changing fields of each task.
 type known struct {
 	mu     sync.Mutex
 	tasks  map[ID]*task
@@ -55,14 +55,14 @@ func (k *known) await(ctx context.Context, t *task, states ...State) (Info, erro
 	}
 }
 
-// get returns what is known of a task.
+// get returns the current state of a task.
 func (k *known) get(t *task) Info {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return t.info
 }
 
-// beyond returns those that ended longest ago, but for so many that are kept.
+// beyond returns the tasks that ended longest ago, except the number to keep.
 func (k *known) beyond(kept int) (old []*task) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -94,10 +94,10 @@ const recordPrefix = "task/"
 type journal struct {
 	mu   sync.Mutex
 	file *hostfs.Journal
-	boot string // which boot of the host this is
+	boot string // identifies the boot of the host
 }
 
-// enter makes durable what is known of tasks.
+// enter stores the present state of tasks durably.
 func (j *journal) enter(k *known, all ...*task) error {
 	records := make([]record, len(all))
 	k.mu.Lock()
@@ -113,7 +113,7 @@ func (j *journal) store(records ...record) error {
 	var entries []hostfs.Entry
 	for _, rec := range records {
 		if rec.ID.Validate() != nil {
-			continue // a group of nobody's, which was found
+			continue // a group that was found without a task
 		}
 		b, err := json.Marshal(rec)
 		if err != nil {

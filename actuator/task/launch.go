@@ -17,14 +17,14 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// self is this program, also after its file was replaced.
+// self is the path of this program, valid even after its file was replaced.
 const self = "/proc/self/exe"
 
-// launchWait is how long a shim may take: it waits while the class is frozen.
+// launchWait is the time limit for a shim. It must wait while its class is frozen.
 const launchWait = 10 * time.Second
 
-// launch makes the group and starts the command in it. After an error something may be running:
-// the keeper kills it.
+// launch makes the group and starts the command in it. After an error a process may be running,
+// which the keeper kills.
 func (r *Runner) launch(ctx context.Context, t *task) error {
 	group := r.tree.path(t.info.Class, t.leaf)
 	err := r.tree.make(group)
@@ -55,7 +55,8 @@ func (r *Runner) launch(ctx context.Context, t *task) error {
 	return started(ctx, status)
 }
 
-// start starts the shim, from the thread whose end would kill it.
+// start starts the shim. It must run on a thread that does not end, since its end would kill the
+// shim.
 func (r *Runner) start(t *task, group string, printed, told *os.File) error {
 	entrances, err := r.tree.entrances(group)
 	if err != nil {
@@ -88,7 +89,7 @@ func (r *Runner) start(t *task, group string, printed, told *os.File) error {
 	return nil
 }
 
-// order is the file from which the shim reads.
+// order returns the file from which the shim reads its instructions.
 func (t *task) order(entrances int) (*os.File, error) {
 	b, err := json.Marshal(order{Command: t.spec.Command, Env: t.spec.environment(), Dir: t.spec.Dir, Entrances: entrances, First: t.spec.Class == Oversubscribed})
 	if err != nil {
@@ -108,7 +109,7 @@ func (t *task) order(entrances int) (*os.File, error) {
 	return f, nil
 }
 
-// started waits until the shim has executed the command, or says why it cannot.
+// started waits until the shim has executed the command, or returns why it could not.
 func started(ctx context.Context, status *os.File) error {
 	ctx, cancel := context.WithTimeout(ctx, launchWait)
 	defer cancel()

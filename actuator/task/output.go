@@ -16,8 +16,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// The files of a task's output: one for the first half of what is kept, two of a quarter each for
-// the end; when the newer is full it replaces the older.
+// The files of a task's output: one for the first half of the kept bytes, and two of a quarter each
+// for the end. When the newer of the two is full, it replaces the older.
 const (
 	headFile  = "output.head"
 	olderFile = "output.older"
@@ -25,10 +25,10 @@ const (
 )
 
 const (
-	// outputRate is how many bytes of output a second are read from one task: a faster writer
-	// blocks, so that it costs the agent at most some percent of a core.
+	// outputRate is how many bytes of output a second are read from one task. A task that writes
+	// faster blocks, so that it costs the agent at most some percent of a core.
 	outputRate = 8 << 20
-	// lastBytes and lastLines bound what Info says of the end.
+	// lastBytes and lastLines are the limits of LastLines in Info.
 	lastBytes = 2 << 10
 	lastLines = 20
 )
@@ -51,8 +51,8 @@ type output struct {
 	problem     error
 }
 
-// openOutput empties the directory and returns the file that a process is to print to. The caller
-// closes it in any case.
+// openOutput empties the directory and returns the file to which a process must print. The caller
+// must close it in any case.
 func openOutput(dir string, limit int64) (*output, *os.File, error) {
 	err := os.RemoveAll(dir)
 	if err == nil {
@@ -93,10 +93,10 @@ func (o *output) copy() {
 	o.head, o.newer = nil, nil
 }
 
-// end reads what is left in the pipe, for a second at most: a process outside of the group may
-// still have it open.
+// end reads the rest of the pipe, for at most a second: a process outside of the group may still
+// have it open.
 func (o *output) end() {
-	_ = o.pipe.SetReadDeadline(time.Now().Add(time.Second)) // one that is closed needs none
+	_ = o.pipe.SetReadDeadline(time.Now().Add(time.Second)) // if this fails, the pipe is closed
 	<-o.done
 }
 
@@ -118,7 +118,7 @@ func (o *output) take(b []byte) {
 	}
 }
 
-// store writes as much as fits into one file, at least a byte.
+// store writes as much as fits into one file, at least one byte.
 func (o *output) store(b []byte) (int, error) {
 	if half := o.limit / 2; o.headed < half {
 		return o.write(&o.head, headFile, &o.headed, b[:min(int64(len(b)), half-o.headed)])
@@ -148,7 +148,7 @@ func (o *output) write(f **os.File, name string, size *int64, b []byte) (int, er
 	return n, err
 }
 
-// told fills in the fields of Info about output.
+// told sets the fields of Info about output.
 func (o *output) told(i *Info) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -182,14 +182,14 @@ func lines(b []byte, cut bool) []string {
 	return all
 }
 
-// Output is what is kept of a task's output.
+// Output is the part of a task's output that was kept.
 type Output struct {
-	// Head are the first bytes, Tail the last; Dropped were between them.
+	// Head has the first bytes, Tail the last; Dropped is the number of bytes between them.
 	Head, Tail []byte
 	Dropped    int64
 }
 
-// readOutput reads the files in a directory, also of a task of another agent.
+// readOutput reads the output files in a directory, even those of another agent's task.
 func readOutput(dir string) (Output, error) {
 	var out Output
 	for _, name := range []string{headFile, olderFile, newerFile} {

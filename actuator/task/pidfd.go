@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openProcess returns a handle of the process that has the number now, valid even when the number
-// is reused; nil if there is none.
+// openProcess returns a handle of the process with that number now, which stays valid even if the
+// number is reused; nil: there is none.
 func openProcess(pid int) (*os.File, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) { // EINVAL: a thread's number by now
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) { // EINVAL: the number now belongs to a thread
 		return nil, nil
 	}
 	if err == nil {
-		if err = unix.SetNonblock(fd, true); err != nil { // so that the runtime waits for it
+		if err = unix.SetNonblock(fd, true); err != nil { // lets the runtime wait for it
 			_ = unix.Close(fd)
 		}
 	}
@@ -56,7 +56,7 @@ func waitEmpty(ctx context.Context, list func() ([]int, error)) error {
 		if err != nil || len(all) == 0 {
 			return err
 		}
-		if all[0] == last { // it has ended and the kernel still lists it
+		if all[0] == last { // the process has ended, and the kernel still lists it
 			select {
 			case <-ctx.Done():
 			case <-time.After(5 * time.Millisecond):
@@ -68,7 +68,7 @@ func waitEmpty(ctx context.Context, list func() ([]int, error)) error {
 			return err
 		}
 		if process == nil {
-			continue // it ended meanwhile
+			continue // the process ended meanwhile
 		}
 		err = waitProcess(ctx, process)
 		process.Close()
@@ -78,8 +78,8 @@ func waitEmpty(ctx context.Context, list func() ([]int, error)) error {
 	}
 }
 
-// terminate sends SIGTERM to all that are in the list. A process is opened before the
-// list is read again: one that still is in it then was in it, and no other has its number.
+// terminate sends SIGTERM to all processes in the list. It opens each process, then reads the list
+// again: if the number is still listed, it belongs to the opened process, and to no later one.
 func terminate(list func() ([]int, error)) error {
 	all, err := list()
 	if err != nil {

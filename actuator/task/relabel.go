@@ -48,12 +48,12 @@ func (r *Runner) relabel(ctx context.Context, t *task, class Class) error {
 		return nil
 	}
 	r.known.mu.Lock()
-	t.groups = append([]string{to}, others(from, to)...) // both, whatever comes
+	t.groups = append([]string{to}, others(from, to)...) // both groups, whatever happens next
 	r.known.mu.Unlock()
 	err := r.tree.make(to)
 	if err == nil {
 		limits := t.spec
-		limits.CPUs = "" // of a class; the caller binds it again
+		limits.CPUs = "" // they belong to the class; the caller binds the task again
 		err = r.tree.limit(to, limits)
 	}
 	oom := 0
@@ -84,8 +84,8 @@ func others(groups []string, but string) (all []string) {
 	return all
 }
 
-// move moves all processes of a group, in each hierarchy until none is left there: a
-// process that is forked is where its parent was then.
+// move moves all processes of a group, in each hierarchy until none is left: a process that was
+// forked meanwhile starts in the group of its parent.
 func (t *tree) move(ctx context.Context, from, to string, class Class) error {
 	ctx, cancel := context.WithTimeout(ctx, moveWait)
 	defer cancel()
@@ -109,7 +109,7 @@ func (t *tree) move(ctx context.Context, from, to string, class Class) error {
 // moveAll moves all processes of a group and of the groups beneath it, and returns how many there
 // were.
 func moveAll(r *hostfs.Root, from, to string, class Class) (n int, err error) {
-	// Whom the kernel kills first when memory is short; see the shim.
+	// The score of the out-of-memory killer; see the shim.
 	score := map[Class]string{Oversubscribed: "1000", Regular: "0"}[class]
 	err = r.Walk(from, func(dir string) error {
 		text, err := r.ReadLong(path.Join(dir, "cgroup.procs"), 4<<20)
@@ -125,7 +125,7 @@ func moveAll(r *hostfs.Root, from, to string, class Class) (n int, err error) {
 			if err := r.Write(path.Join(to, "cgroup.procs"), word); err != nil && !errors.Is(err, syscall.ESRCH) {
 				return err
 			}
-			_ = os.WriteFile("/proc/"+word+"/oom_score_adj", []byte(score), 0) // it ended meanwhile, or the kernel has it not
+			_ = os.WriteFile("/proc/"+word+"/oom_score_adj", []byte(score), 0) // the process may have ended
 		}
 		return err
 	})
@@ -135,7 +135,7 @@ func moveAll(r *hostfs.Root, from, to string, class Class) (n int, err error) {
 	return n, err
 }
 
-// clear removes a group that nothing is in any more.
+// clear removes an empty group.
 func (t *tree) clear(ctx context.Context, group string) error {
 	ctx, cancel := context.WithTimeout(ctx, buryWait)
 	defer cancel()

@@ -21,21 +21,21 @@ import (
 
 // Config configures a Runner.
 type Config struct {
-	// Root is the hierarchy of the cpu controller; "": this host's.
+	// Root is the hierarchy with the cpu controller; "": this host's.
 	Root string
-	// Group is the runner's own group in it, which stays, empty; "": trimtab.
+	// Group is the runner's own group in it, which is kept when empty; "": trimtab.
 	Group string
-	// Dir has the journal and the output of tasks. It is made when absent.
+	// Dir has the journal and the output of tasks. It is created if missing.
 	Dir string
 	// Shim are the arguments with which this program calls Exec.
 	Shim []string
-	// Watchdog is the arguments with which this program becomes the watchdog; nil: if this
-	// process dies, nothing kills the tasks until the next Open.
+	// Watchdog are the arguments with which this program becomes the watchdog; nil: if this process
+	// dies, nothing kills the tasks until the next Open.
 	Watchdog []string
-	// MaxTasks is how many tasks may run at a time; 0: 64. Keep is for how many ended tasks
+	// MaxTasks is how many tasks may run at a time; 0: 64. Keep is the number of ended tasks whose
 	// result and output are kept; 0: 64.
 	MaxTasks, Keep int
-	// MaxLease bounds every lease; 0: 5 min.
+	// MaxLease is the longest lease; 0: 5 min.
 	MaxLease time.Duration
 	// Logger may be nil.
 	Logger *slog.Logger
@@ -70,7 +70,7 @@ func (c *Config) defaults() error {
 
 const defaultGroup = "trimtab"
 
-// journalSize is of 200 records with their last lines, in the longest form of JSON.
+// journalSize suffices for 200 records with their last lines, in the longest JSON form.
 const journalSize = 4 * hostfs.DefaultJournalSize
 
 // openWait is how long a former runner, or its watchdog, may take to release its lock.
@@ -87,15 +87,15 @@ type Runner struct {
 	// spawn is served by one thread, which lives as long as the runner: when a thread ends, the
 	// kernel kills the children that it started.
 	spawn chan func()
-	// stop ends the keepers of what cannot be killed.
+	// stop ends the keepers of unkillable tasks.
 	stop    chan struct{}
 	keepers sync.WaitGroup
 	journal journal
 	known   known
 }
 
-// Open first cleans up after an earlier runner: tasks that still run are killed and reported as
-// lost. It returns when these have ended or cannot be killed.
+// Open first cleans up after an earlier runner: it kills tasks that still run and reports them as
+// lost. It returns when these have ended, or turn out to be unkillable.
 func Open(ctx context.Context, c Config) (*Runner, error) {
 	if err := c.defaults(); err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
@@ -166,8 +166,8 @@ func (r *Runner) serveSpawn() {
 	}
 }
 
-// Start starts a task on a lease and returns once its command runs. Where it cannot, the
-// error says why, and the task is forgotten.
+// Start starts a task on a lease and returns once its command runs. If that fails, the error says
+// why, and the runner forgets the task.
 func (r *Runner) Start(ctx context.Context, s Spec, lease time.Duration) (Info, error) {
 	s = s.withDefaults()
 	t, err := r.admit(s, lease)
@@ -191,7 +191,7 @@ func (r *Runner) Start(ctx context.Context, s Spec, lease time.Duration) (Info, 
 	return r.info(t), nil
 }
 
-// admit checks a task and enters it.
+// admit validates a task and adds it.
 func (r *Runner) admit(s Spec, lease time.Duration) (*task, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -282,7 +282,7 @@ func (r *Runner) Wait(ctx context.Context, id ID) (Info, error) {
 	return r.known.await(ctx, t, Ended)
 }
 
-// List returns all tasks that are known, by name.
+// List returns all known tasks, by name.
 func (r *Runner) List(ctx context.Context) ([]Info, error) {
 	r.known.mu.Lock()
 	all := make([]*task, 0, len(r.known.tasks))
@@ -301,7 +301,7 @@ func (r *Runner) List(ctx context.Context) ([]Info, error) {
 	return infos, nil
 }
 
-// info completes what is known.
+// info returns the complete state of a task.
 func (r *Runner) info(t *task) Info {
 	r.known.mu.Lock()
 	i, out := t.info, t.out
@@ -316,7 +316,7 @@ func (r *Runner) info(t *task) Info {
 		i.CPU = r.tree.used(r.tree.path(i.Class, t.leaf))
 	}
 	if t.spec.Progress != "" {
-		// Who submits a task is a stranger.
+		// Strict, since the submitter of a task is not trusted.
 		report, err := jobs.Source{Name: t.spec.Progress, Strict: true}.Read()
 		if err == nil {
 			i.Progress = &report
@@ -327,7 +327,7 @@ func (r *Runner) info(t *task) Info {
 	return i
 }
 
-// Output returns what is kept of a task's output so far.
+// Output returns the output of a task that was kept so far.
 func (r *Runner) Output(ctx context.Context, id ID) (Output, error) {
 	t, err := r.known.find(id)
 	if err = errors.Join(err, ctx.Err()); err != nil {
@@ -357,8 +357,8 @@ func (r *Runner) forget(t *task) error {
 	return errors.Join(r.journal.append(hostfs.Entry{Key: recordPrefix + t.leaf}), os.RemoveAll(r.outputDir(t.leaf)))
 }
 
-// Close kills all tasks and returns when they have ended. What has not when ctx ends is
-// left to the watchdog, and is in the error. Closing again does nothing.
+// Close kills all tasks and returns when they have ended. When ctx ends, it leaves the remaining
+// tasks to the watchdog, and names them in the error. Closing again does nothing.
 func (r *Runner) Close(ctx context.Context) error {
 	r.known.mu.Lock()
 	if r.known.closed {

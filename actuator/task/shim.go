@@ -19,35 +19,35 @@ import (
 )
 
 // order is the instruction to the shim, in a file in memory: the shim's own environment and
-// arguments contain nothing of the task.
+// arguments must not contain data of the task.
 type order struct {
 	Command []string
 	Env     []string
 	Dir     string
-	// Entrances is how many cgroup.procs it has inherited, open.
+	// Entrances is the number of open cgroup.procs files that it has inherited.
 	Entrances int
-	// First tells the kernel to take this task first when the host is out of memory.
+	// First tells the kernel to kill this task first when the host is out of memory.
 	First bool
 }
 
 // The descriptors that the shim starts with, in addition to the task's own three.
 const (
 	orderFD = 3 + iota
-	// statusFD takes the text of an error; it ends without one when the command runs.
+	// statusFD receives the text of an error; it is closed without one when the command runs.
 	statusFD
 	firstEntranceFD
 )
 
-// maxOrder bounds what the shim reads: JSON makes six bytes of one, at most.
+// maxOrder is the longest order that the shim reads, in bytes: JSON makes at most six bytes of one.
 const maxOrder = 8 * maxText
 
-// Exec is the shim: it makes this process the first of a task, and returns only when that
-// is impossible. Then the process must exit at once.
+// Exec is the shim: it turns this process into the first process of a task, and returns only if
+// that fails. Then the process must exit at once.
 func Exec() error {
 	status := os.NewFile(statusFD, "status")
 	err := execute()
 	if status != nil {
-		_, _ = io.WriteString(status, err.Error()) // its reader ended: nobody to tell
+		_, _ = io.WriteString(status, err.Error()) // on an error the reader has ended
 	}
 	return fmt.Errorf("start task: %w", err)
 }
@@ -62,13 +62,14 @@ func execute() error {
 		return fmt.Errorf("read order: %w", err)
 	}
 	for i := range o.Entrances {
-		// 0 is the writer. The file is of the very group, not of one that has its name.
+		// 0 stands for the writing process. The open file belongs to the right group, even if
+		// another of the same name exists now.
 		if _, err := unix.Write(firstEntranceFD+i, []byte("0")); err != nil {
 			return fmt.Errorf("enter group: %w", err)
 		}
 	}
 	if o.First {
-		_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) // a kernel that has it not does without
+		_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0) // some kernels lack the file
 	}
 	if err := os.Chdir(o.Dir); err != nil {
 		return err
@@ -80,7 +81,7 @@ func execute() error {
 	if err := closeOnExec(); err != nil {
 		return err
 	}
-	// It is of a thread, and the thread that executes is the one that stays.
+	// no_new_privs belongs to a thread, so the same thread must execute the command.
 	runtime.LockOSThread()
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("set no_new_privs: %w", err)
@@ -88,8 +89,7 @@ func execute() error {
 	return &os.PathError{Op: "execute", Path: program, Err: syscall.Exec(program, o.Command, o.Env)}
 }
 
-// closeOnExec leaves the command only its three descriptors, and closes those that this program
-// inherited too.
+// closeOnExec makes all descriptors except the command's three close when the command starts.
 func closeOnExec() error {
 	if unix.CloseRange(orderFD, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return nil

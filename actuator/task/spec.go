@@ -15,14 +15,14 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// ID names one attempt at a task: an attempt is started once, on one host.
+// ID identifies one attempt at a task: an attempt is started once, on one host.
 type ID = speculation.AttemptID
 
 // leafOf returns the last part of its group's path, which is also the name of its directory. The
 // kernel's own files contain no @.
 func leafOf(id ID) string { return fmt.Sprintf("%s@%s@%d", id.Job, id.Task, id.Attempt) }
 
-// parseLeaf reads what leafOf returned.
+// parseLeaf parses the output of leafOf.
 func parseLeaf(leaf string) (ID, error) {
 	part := strings.Split(leaf, "@")
 	if len(part) != 3 {
@@ -38,7 +38,7 @@ func parseLeaf(leaf string) (ID, error) {
 
 const namePattern = `^[A-Za-z_][A-Za-z0-9_]*$`
 
-// Class is the group that a task is in.
+// Class is the class of a task, which has a control group.
 type Class string
 
 // The classes. Oversubscribed is for speculative tasks.
@@ -47,28 +47,30 @@ const (
 	Regular        Class = "regular"
 )
 
-// classes are all of them, with the weight of CPU time that each has against the other.
+// classes returns all classes with their CPU weights relative to each other.
 func classes() map[Class]float64 { return map[Class]float64{Oversubscribed: 1, Regular: 100} }
 
-// Resources bound what a task may use. Unlimited is a value; zero is a mistake.
+// Resources are the limits of a task. Unlimited is a value; zero is an error.
 type Resources struct {
 	// Cores is the CPU quota, Memory the limit in bytes, at least MinMemory.
 	Cores  trimtab.Amount `json:"cores"`
 	Memory trimtab.Amount `json:"memory"`
 }
 
-// MinMemory is the least memory of a task, in bytes: on version 2 the shim runs in it.
+// MinMemory is the least memory limit of a task, in bytes: on version 2 the shim runs within it.
 const MinMemory = 32 << 20
 
-// Limits bound what else a task may use.
+// Limits has further limits of a task.
 type Limits struct {
 	// Output is how many bytes of output are kept, the first half and the last; 0: 1 MiB.
 	Output int64 `json:"output,omitempty"`
-	// Wall is the time after which it is killed, also when it was frozen; 0: none.
+	// Wall is the time after which it is killed, including the time in which it was frozen; 0:
+	// none.
 	Wall time.Duration `json:"wall_ns,omitempty"`
-	// Grace is from SIGTERM to SIGKILL when it is killed on request or for Wall; 0: 5 s.
+	// Grace is the time between SIGTERM and SIGKILL when it is killed on request or because of
+	// Wall; 0: 5 s.
 	Grace time.Duration `json:"grace_ns,omitempty"`
-	// Processes bounds its processes and threads, where the kernel can; 0: 1024.
+	// Processes limits the number of its processes and threads, if the kernel can; 0: 1024.
 	Processes int `json:"processes,omitempty"`
 }
 
@@ -80,7 +82,8 @@ const (
 	maxGrace         = 5 * time.Minute
 	defaultProcesses = 1024
 	maxProcesses     = 1 << 20
-	// maxText bounds command and environment together: well below what the kernel takes.
+	// maxText is the largest size of command and environment together, well below the kernel's
+	// limit, in bytes.
 	maxText = 128 << 10
 )
 
@@ -97,7 +100,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Spec says what to run.
+// Spec describes the task to run.
 type Spec struct {
 	ID
 	// Class is Oversubscribed unless it is set.
@@ -109,13 +112,13 @@ type Spec struct {
 	Env map[string]string `json:"env,omitempty"`
 	// Dir is the working directory, an absolute path.
 	Dir string `json:"dir"`
-	// User and Group are names or numbers; "": those of this process, and the user's.
+	// User and Group are names or numbers; "": the user of this process, and the user's group.
 	User  string `json:"user,omitempty"`
 	Group string `json:"group,omitempty"`
 	Resources
-	// CPUs are those on which it runs, a list such as "4-7"; "": all.
+	// CPUs are the CPUs on which it runs, as a list such as "4-7"; "": all.
 	CPUs string `json:"cpus,omitempty"`
-	// Progress is a file in which the task tells its progress (package jobs); "": none.
+	// Progress is a file to which the task writes its progress (package jobs); "": none.
 	Progress string `json:"progress,omitempty"`
 	Limits   Limits `json:"limits,omitzero"`
 }
@@ -196,7 +199,7 @@ func (l Limits) validate() error {
 		unless(l.Processes > 0 && l.Processes <= maxProcesses, "processes %d: want 1 to %d", l.Processes, maxProcesses))
 }
 
-// plain reports whether p is an absolute path that says no more than it must.
+// plain reports whether p is an absolute path in its shortest form.
 func plain(p string) bool {
 	return path.IsAbs(p) && path.Clean(p) == p && !strings.ContainsRune(p, 0) && len(p) < 4096
 }

@@ -25,16 +25,16 @@ import (
 type tree struct {
 	base    string
 	version int
-	// main is the hierarchy that says which processes are in a group: on version 1 the freezer's.
-	// Processes enter and leave it first.
+	// main is the hierarchy that decides which processes belong to a group: on version 1 the
+	// freezer's. Processes enter and leave it first.
 	main *hostfs.Root
-	// cpu, memory and pids are nil where the host has none; on version 2 they are main.
+	// cpu, memory and pids are nil if the host lacks the controller; on version 2 they equal main.
 	cpu, memory, pids *hostfs.Root
-	// accounts has the CPU time of groups.
+	// accounts is the hierarchy with the CPU time of groups.
 	accounts *hostfs.Root
-	// sets has the CPUs of groups; nil: the host has it not, or it cannot be used.
+	// sets is the hierarchy with the CPUs of groups; nil: the host lacks it, or it cannot be used.
 	sets *hostfs.Root
-	// all are the different ones, main first.
+	// all are the distinct hierarchies, main first.
 	all []*hostfs.Root
 }
 
@@ -61,14 +61,14 @@ func openTree(root, base string) (*tree, error) {
 	return t, nil
 }
 
-// owned refuses groups of a systemd unit that was not delegated, before a task is in one:
-// it could not be killed.
+// owned returns an error if the groups belong to a systemd unit that was not delegated, before a
+// task is started there: it could not be killed.
 func (t *tree) owned() error {
 	f, err := cgroup.OpenFiles(cgroup.Config{Root: t.main.Path(), Path: t.base})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // only asked
+	defer func() { _ = f.Close() }() // only used to ask
 	return f.Owned()
 }
 
@@ -142,7 +142,8 @@ func (t *tree) lock(ctx context.Context, wait time.Duration) (unlock func(), err
 	return sub.Flock(ctx, wait)
 }
 
-// makeClasses makes the groups of both classes with their weights. They stay, empty.
+// makeClasses makes the groups of both classes with their weights. The groups are kept when they
+// are empty.
 func (t *tree) makeClasses() error {
 	if err := t.make(t.base); err != nil {
 		return err
@@ -159,13 +160,13 @@ func (t *tree) makeClasses() error {
 	return nil
 }
 
-// weigh sets a weight where the host has the cpu controller.
+// weigh sets a weight if the host has the cpu controller.
 func (t *tree) weigh(group string, weight float64) error {
 	k, err := cgroup.OpenWeight(cgroup.Config{Root: t.cpu.Path(), Path: group})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = k.Close() }() // each write of it was checked
+	defer func() { _ = k.Close() }() // the error of each write was checked
 	ctx := context.Background()
 	if err := k.Probe(ctx); errors.Is(err, trimtab.ErrUnsupported) {
 		return nil
@@ -173,7 +174,7 @@ func (t *tree) weigh(group string, weight float64) error {
 	return k.Write(ctx, trimtab.Units(weight))
 }
 
-// path is the group of a task, and of a class where leaf is "".
+// path returns the group of a task, or, if leaf is "", of its class.
 func (t *tree) path(class Class, leaf string) string { return path.Join(t.base, string(class), leaf) }
 
 // make makes a group in all hierarchies, or uses the existing one.
@@ -200,8 +201,8 @@ func (t *tree) delegate(parent string) {
 	}
 }
 
-// limit sets what a task may use, before it has a process. A limit that the host cannot
-// set is trimtab.ErrUnsupported, but for processes.
+// limit sets a group's limits before it has a process. The error is trimtab.ErrUnsupported for a
+// limit that the host cannot set, except the number of processes.
 func (t *tree) limit(group string, s Spec) error {
 	cores := hostfs.Quota{Micros: -1, Period: hostfs.DefaultPeriod}.With(s.Cores)
 	bytes := strconv.FormatInt(int64(math.Min(s.Memory.Value, math.MaxInt64/2)), 10)
@@ -240,14 +241,14 @@ func (t *tree) limit(group string, s Spec) error {
 			return fmt.Errorf("limit group %s: %w", group, err)
 		}
 	}
-	if t.version == 2 { // a task without one of its processes is no task; Linux 4.19
+	if t.version == 2 { // if one process is killed, kill the whole task (since Linux 4.19)
 		_ = t.memory.Write(path.Join(group, "memory.oom.group"), "1")
 	}
 	return nil
 }
 
-// entrances opens what a process writes itself to, the main hierarchy's first. On
-// version 2 it is the group itself, into which a process can be cloned.
+// entrances opens the files through which a process enters the group, the main hierarchy's first.
+// On version 2 it is the group itself, into which a process can be cloned.
 func (t *tree) entrances(group string) (files []*os.File, err error) {
 	for _, r := range t.all {
 		name, how := filepath.Join(r.Path(), group, "cgroup.procs"), os.O_WRONLY
@@ -270,7 +271,7 @@ func closeFiles(files []*os.File) {
 	}
 }
 
-// oomKills returns how many processes of the group were killed for its memory limit.
+// oomKills returns how many processes of the group the kernel killed at its memory limit.
 func (t *tree) oomKills(group string) int {
 	file := map[int]string{1: "memory.oom_control", 2: "memory.events"}[t.version]
 	if t.memory == nil {
@@ -278,11 +279,11 @@ func (t *tree) oomKills(group string) int {
 	}
 	text, err := t.memory.Read(path.Join(group, file))
 	if err != nil {
-		return 0 // without the controller nobody is killed for it
+		return 0 // without the controller no process is killed for it
 	}
 	for line := range strings.Lines(text) {
 		if count, ok := strings.CutPrefix(strings.TrimSpace(line), "oom_kill "); ok {
-			n, _ := strconv.Atoi(count) // 0 of what is no number
+			n, _ := strconv.Atoi(count) // 0 if it is not a number
 			return n
 		}
 	}
@@ -297,7 +298,7 @@ func (t *tree) used(group string) *time.Duration {
 	}
 	text, err := t.accounts.Read(path.Join(group, file))
 	if err != nil {
-		return nil // it has ended, or is in another class
+		return nil // the task has ended, or has changed its class
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(text, "usage_usec "), "\n")
 	n, err := strconv.ParseInt(strings.TrimSpace(first), 10, 64)
@@ -308,7 +309,8 @@ func (t *tree) used(group string) *time.Duration {
 	return &d
 }
 
-// processes lists those of a group and of all groups in it. A group that is gone has none.
+// processes lists the processes of a group and of all groups in it. It returns none for a group
+// that is gone.
 func (t *tree) processes(group string) (all []int, err error) {
 	err = t.main.Walk(group, func(dir string) error {
 		text, err := t.main.ReadLong(path.Join(dir, "cgroup.procs"), 4<<20)
@@ -334,28 +336,28 @@ func gone(err error) bool {
 	return errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV)
 }
 
-// kill ends all processes of a group with SIGKILL, and reports what is left after some
-// seconds as an error.
+// kill ends all processes of a group with SIGKILL. If some are left after a few seconds, it returns
+// an error.
 func (t *tree) kill(ctx context.Context, group string) error {
 	k, err := freezer.OpenAlive(freezer.Config{Root: t.main.Path(), Path: group})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = k.Close() }() // each write of it was checked
+	defer func() { _ = k.Close() }() // the error of each write was checked
 	if err := k.Write(ctx, trimtab.Units(0)); err != nil && !gone(err) {
 		return err
 	}
 	return t.thaw(ctx, group)
 }
 
-// thaw lets a killed group end that was frozen: on version 1 SIGKILL does not end frozen
-// processes, and the kill freezes again those that have not ended in time.
+// thaw thaws a killed group so that its processes can end: on version 1 SIGKILL does not end frozen
+// processes, and the kill freezes those again that have not ended in time.
 func (t *tree) thaw(ctx context.Context, group string) error {
 	k, err := freezer.OpenRunning(freezer.Config{Root: t.main.Path(), Path: group})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = k.Close() }() // each write of it was checked
+	defer func() { _ = k.Close() }() // the error of each write was checked
 	if v, err := k.Read(ctx); gone(err) || err == nil && v.Value == 1 {
 		return nil
 	}
@@ -377,7 +379,7 @@ func (t *tree) remove(ctx context.Context, group string) error {
 			select {
 			case <-ctx.Done():
 				return fmt.Errorf("remove group %s: %w", group, errors.Join(err, ctx.Err()))
-			case <-time.After(5 * time.Millisecond): // processes that ended leave a little later
+			case <-time.After(5 * time.Millisecond): // ended processes leave the group a little later
 			}
 		}
 	}
@@ -398,7 +400,7 @@ func removeAll(r *hostfs.Root, group string) error {
 	return err
 }
 
-// leftover is a group that is there.
+// leftover is a group found in a hierarchy.
 type leftover struct {
 	class Class
 	leaf  string
@@ -423,7 +425,8 @@ func (t *tree) leftovers() ([]leftover, error) {
 	}), nil
 }
 
-// bury kills what is in a group and removes it: one attempt, of some seconds.
+// bury kills the processes of a group and removes it. It makes one attempt, which takes up to some
+// seconds.
 func (t *tree) bury(ctx context.Context, group string) error {
 	if err := t.kill(ctx, group); err != nil {
 		return err

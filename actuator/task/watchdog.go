@@ -43,7 +43,7 @@ func Watchdog(ctx context.Context, c Config, parent io.Reader) error {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = io.Copy(io.Discard, parent) // an error is an end, too
+		_, _ = io.Copy(io.Discard, parent) // an error counts as the end
 	}()
 	follower := &hostfs.JournalFollower{Dir: c.Dir}
 	for wait := time.Duration(0); ; {
@@ -62,7 +62,7 @@ func Watchdog(ctx context.Context, c Config, parent io.Reader) error {
 func (t *tree) relieve(ctx context.Context, follower *hostfs.JournalFollower, boot string) time.Duration {
 	state, err := follower.Read()
 	if err != nil {
-		return lookAfter // the runner writes it, or made none yet
+		return lookAfter // the runner is writing it, or has not made one yet
 	}
 	next, now := lookAfter, hostfs.BootTime()
 	for key, value := range state {
@@ -73,10 +73,10 @@ func (t *tree) relieve(ctx context.Context, follower *hostfs.JournalFollower, bo
 		}
 		left := rec.Until + relieveAfter - now
 		if left <= 0 {
-			_ = t.kill(ctx, t.path(rec.Class, leaf)) // tried again
+			_ = t.kill(ctx, t.path(rec.Class, leaf)) // if that fails, the next round tries again
 			left = lookAfter
 		}
-		// The next record may have a shorter lease: a third of what is left is soon enough.
+		// The next record may have a shorter lease, so it looks again after a third of the rest.
 		next = min(next, max(left/3, 100*time.Millisecond))
 	}
 	return next
@@ -91,9 +91,9 @@ func (t *tree) sweep(ctx context.Context) error {
 		left, err := t.sweepOnce(ctx)
 		switch {
 		case errors.Is(err, trimtab.ErrRefused):
-			return nil // another runner sweeps
+			return nil // another runner cleans up
 		case gone(err):
-			return nil // the groups were removed, which no task survives
+			return nil // the groups were removed, so no task is left
 		case err == nil && left == 0:
 			return nil
 		}
@@ -132,8 +132,8 @@ func (t *tree) sweepOnce(ctx context.Context) (left int, err error) {
 	return left, nil
 }
 
-// Sweep kills all tasks that a runner left, for use when a service stops (ExecStopPost). It does
-// nothing if another runner has them.
+// Sweep kills all tasks that a runner left behind, for use when a service stops (ExecStopPost). It
+// does nothing if another runner controls them.
 func Sweep(ctx context.Context, c Config) error {
 	t, err := openTree(c.Root, cmp.Or(c.Group, defaultGroup))
 	if err != nil {
@@ -150,7 +150,7 @@ type guard struct {
 	done chan struct{}
 }
 
-// startGuard starts the watchdog, and restarts it whenever it ends; nil: none is wanted.
+// startGuard starts the watchdog, and restarts it whenever it ends; nil: no command is configured.
 func startGuard(args []string, logger *slog.Logger) (*guard, error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -172,7 +172,7 @@ func startGuard(args []string, logger *slog.Logger) (*guard, error) {
 
 func startWatchdog(args []string, parent *os.File) (*exec.Cmd, error) {
 	cmd := &exec.Cmd{Path: self, Args: append([]string{os.Args[0]}, args...), Stdin: parent, Stderr: os.Stderr}
-	// A session of its own: Ctrl-C on the terminal is for the agent.
+	// A session of its own, so that Ctrl-C on the terminal reaches only the agent.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start watchdog: %w", err)

@@ -28,7 +28,7 @@ import (
 	"github.com/trimtab/trimtab/planner/colocate"
 )
 
-// The on-off resources of a job, for which no policy gives amounts: whether it runs, and whether
+// The on-off resources of a job, for which no policy computes amounts: whether it runs, and whether
 // it exists.
 const (
 	running = trimtab.Running
@@ -41,23 +41,22 @@ func JobsDir(storage string) string { return filepath.Join(storage, "colocate") 
 
 // jobKnobs are the knobs of the best-effort jobs of a host.
 type jobKnobs struct {
-	// root is that of control groups; all has the declared ones.
+	// root is the cgroup hierarchy; all has the knobs of declared jobs.
 	root string
 	all  []knobs.Declared
-	// registered are those of any job that registers itself: like all, without a place.
+	// registered has the knobs of a job that registers itself: as in all, but without a location.
 	registered []knobs.Declared
-	// resources are those that are turned, missing those that cannot be, with why.
+	// resources are those that can be controlled; missing are those that cannot, with the reason.
 	resources []string
 	missing   map[string]string
-	// machine is where what is measured of the host is, fastest its highest clock.
+	// machine locates the kernel's files about the host; fastest is its highest clock, in MHz.
 	machine machine
 	fastest float64
 }
 
-// turnedOf lists the resources of jobs that the configuration asks for: CPU time
-// always, others where it names them.
-// What is measured and can be turned is turned, too: the clock of jobs by the power of
-// the host, what they send by the use of its links.
+// turnedOf lists the resources of jobs that trimtab controls: CPU time always, others if the
+// configuration names them. A resource whose input is measured is controlled, too: the clock of
+// jobs if the host's power is measured, their network rate if the use of its links is.
 func turnedOf(cfg *config.Config) []string {
 	c, out := cfg.Colocate, []string{trimtab.CPU, running, alive}
 	if cfg.Measure.Power {
@@ -77,7 +76,7 @@ func turnedOf(cfg *config.Config) []string {
 	return out
 }
 
-// jobKnobsOf says which knobs the jobs of this host have.
+// jobKnobsOf returns the knobs of this host's jobs.
 func jobKnobsOf(kinds []actuator.Kind, cfg *config.Config, host string, m machine) (jobKnobs, error) {
 	k := jobKnobs{missing: map[string]string{}, machine: m}
 	var err error
@@ -99,7 +98,7 @@ func jobKnobsOf(kinds []actuator.Kind, cfg *config.Config, host string, m machin
 				k.add(cfg, w, kind, at, resource)
 			}
 		}
-		if resource == trimtab.Network { // who registers has a group, and no interface
+		if resource == trimtab.Network { // a job that registers itself has a group, and no interface
 			if len(k.all) == before {
 				k.missing[resource] = "no best-effort job of this host has a knob.interface"
 				continue
@@ -126,7 +125,7 @@ func (k *jobKnobs) add(cfg *config.Config, w *config.Workload, kind actuator.Kin
 	k.all = append(k.all, knobs.Declared{Kind: kind.Name, At: at, Place: kind.Name + " " + at.Path, Like: []actuator.Target{k.target(cfg, w, resource)}})
 }
 
-// target is jobTarget with bounds from measurements.
+// target returns jobTarget, with bounds from measurements.
 func (k *jobKnobs) target(cfg *config.Config, w *config.Workload, resource string) actuator.Target {
 	t := jobTarget(cfg, w, k.root, resource)
 	if resource == trimtab.Frequency {
@@ -135,10 +134,10 @@ func (k *jobKnobs) target(cfg *config.Config, w *config.Workload, resource strin
 	return t
 }
 
-// leastClock is the least that the clock of jobs is lowered to, in MHz.
+// leastClock is the lowest clock that trimtab sets for jobs, in MHz.
 const leastClock = 100
 
-// jobKind returns the kind that turns a resource of control groups here.
+// jobKind returns the kind of knob that controls a resource of control groups on this host.
 func jobKind(kinds []actuator.Kind, root, resource string) (actuator.Kind, actuator.Location, error) {
 	for _, kind := range kinds {
 		if slices.Contains(kind.Resources, resource) {
@@ -165,17 +164,17 @@ func jobTarget(cfg *config.Config, w *config.Workload, root, resource string) ac
 		if m := w.Knob.Memory; m != nil {
 			t.Min, t.Max = cmp.Or(float64(m.Min), t.Min), cmp.Or(float64(m.Max), t.Max)
 		}
-		t.Rest = least(&t) // what is in use stays, with a margin
+		t.Rest = least(&t) // memory in use stays, with a margin
 	default:
 		t.Min, t.Max = cmp.Or(step, 1), max(cmp.Or(step, 1), cmp.Or(capacity[resource], 1e15))
 		if resource == trimtab.Cores {
 			t.Rest = least(&t)
-		} // of cache and bandwidths, a restore takes the limit away, with what it was given
+		} // for cache and bandwidths, a restore removes the limit together with the resource group
 	}
 	return t
 }
 
-// least is the amount that a job gets back to when nothing decides any more.
+// least returns the amount to which a job falls back when nothing decides for it any more.
 func least(t *actuator.Target) *trimtab.Amount {
 	v := trimtab.Units(t.Min)
 	return &v
@@ -188,7 +187,7 @@ func measuredCPUs(root string) float64 {
 	return float64(runtime.NumCPU())
 }
 
-// finders make the finders of the jobs that register themselves.
+// finders returns the finders of the jobs that register themselves.
 func (k *jobKnobs) finders(kinds []actuator.Kind, r *jobs.Registry) (all []actuator.Finder, err error) {
 	for _, d := range k.registered {
 		kind, err := actuator.KindOf(kinds, d.Kind)
@@ -218,8 +217,8 @@ func (k *jobKnobs) finders(kinds []actuator.Kind, r *jobs.Registry) (all []actua
 	return all, nil
 }
 
-// JobsPart runs best-effort jobs beside the services of this host. It decides here and sets its
-// knobs without the bus, so it continues while the link is cut.
+// JobsPart runs best-effort jobs beside the services of this host. It decides on this host and sets
+// the knobs without the bus, so it continues while the link is cut.
 func (s *Host) JobsPart(cfg *config.Config) ([]supervise.Part, error) {
 	if cfg.Colocate == nil {
 		return nil, nil
@@ -255,7 +254,7 @@ func (s *Host) JobsPart(cfg *config.Config) ([]supervise.Part, error) {
 	}}}, nil
 }
 
-// watchdogAt is the command of a watchdog for another journal.
+// watchdogAt returns the command of a watchdog for the journal in dir.
 func watchdogAt(command []string, dir string) []string {
 	out := slices.Clone(command)
 	for i := range out {
@@ -266,7 +265,7 @@ func watchdogAt(command []string, dir string) []string {
 	return out
 }
 
-// policyConfig converts the section of the file for the policy.
+// policyConfig converts the configuration section for the policy.
 func policyConfig(c *config.Colocate) colocate.Config {
 	out := colocate.Config{Period: c.Period, MaxAge: c.MaxAge}
 	if a := c.Start.ByResource(); len(a) > 0 {
@@ -293,7 +292,7 @@ func (s *Host) startColocate(ctx context.Context, cfg *config.Config, c actuator
 		return nil, fmt.Errorf("start co-location: %w", err)
 	}
 	registry, problem := jobs.Open(c.Dir, jobs.Config{Root: own.root, Reserved: reservedOf(cfg), Own: ownGroups(), Predictions: config.Predictions(),
-		Most: actuator.MaxKnobs / 2 / max(1, len(own.registered))}) // declared jobs have room, whoever registers
+		Most: actuator.MaxKnobs / 2 / max(1, len(own.registered))}) // leaves room for declared jobs
 	if problem != nil {
 		s.Process.Logger.Warn("jobs that registered themselves: some are forgotten, and must register again", "err", problem)
 	}
@@ -345,8 +344,8 @@ func (s *Host) startColocate(ctx context.Context, cfg *config.Config, c actuator
 // one of them.
 func reservedOf(cfg *config.Config) []string { return cfg.ServiceGroups() }
 
-// run decides at every period until ctx ends. Its inputs from the bus may stop at any time: it
-// continues with the last ones, which age.
+// run decides at every period until ctx ends. If its inputs from the bus stop, it continues with
+// the last ones, whose age counts.
 func (h *jobHost) run(ctx context.Context, b bus.Bus) error {
 	stop := agent.Listen(ctx, b, h.period, h.logger, bus.Subscription{Kind: colocation.KindContributions, For: "colocate", Handle: func(_ context.Context, d bus.Delivery) error {
 		if c, ok := d.Value.(*colocation.Contributions); ok {
@@ -358,7 +357,7 @@ func (h *jobHost) run(ctx context.Context, b bus.Bus) error {
 	return h.frame.Run(ctx)
 }
 
-// groupOf is the control group of a job.
+// groupOf returns the control group of a job.
 func groupOf(pattern, instance string) string {
 	return strings.Replace(hostfs.PlainPattern(pattern), "*", instance, 1)
 }

@@ -89,7 +89,7 @@ func (h *jobHost) take(id string, now time.Time, r jobs.Report) {
 	h.metrics.Counter("trimtab_colocate_reports_total", "taken").Inc()
 }
 
-// known finds a job by its ID, or by the name that it registered with.
+// known looks up a job by its ID, or by the name under which it registered.
 func (h *jobHost) known(id string) (string, bool) {
 	for _, s := range h.registry.Registered() {
 		if id == s.Name || id == s.ID() {
@@ -104,7 +104,7 @@ func (h *jobHost) known(id string) (string, bool) {
 	return id, false
 }
 
-// fileSources lists the files of progress, by job.
+// fileSources lists the files from which jobs' progress is read, by job.
 func (h *jobHost) fileSources() map[string]jobs.Source {
 	out := map[string]jobs.Source{}
 	for _, s := range h.registry.Registered() {

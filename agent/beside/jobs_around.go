@@ -17,10 +17,10 @@ import (
 	"github.com/trimtab/trimtab/planner/colocate"
 )
 
-// machine says where the kernel's files about the host are; the zero machine is this host.
+// machine locates the kernel's files about the host; the zero machine is this host.
 type machine struct {
 	power rapl.Reader
-	// links is the folder of interfaces; "": that of the kernel.
+	// links is the directory of network interfaces; "": that of the kernel.
 	links string
 }
 
@@ -39,15 +39,16 @@ func (m *machine) fastest() (most float64, err error) {
 	return most, nil
 }
 
-// around measures the inputs of the co-location step other than knobs and services: the power
-// that the host draws and may draw, the clock of the services' cores, and what services send over
-// its links. It needs no bus. It leaves out what cannot be measured.
+// around measures the inputs of the co-location step other than knobs and services: the power that
+// the host draws and its power limit, the clock of the services' cores, and the traffic that
+// services send over its links. It needs no bus, and leaves out inputs that cannot be measured.
 type around struct {
 	machine
 	powered bool
 	links   []string
 	root    string
-	// groups are the control groups of services, least the clock that the file asks for.
+	// groups are the control groups of services; least is the clock that the configuration demands
+	// for them, in MHz.
 	groups map[string][]string
 	least  map[string]float64
 	// senders are the interfaces of jobs in network namespaces.
@@ -56,16 +57,16 @@ type around struct {
 	before *measured
 }
 
-// measured is one reading of all sources.
+// measured has one reading of all inputs.
 type measured struct {
 	power rapl.Reading
 	links map[string]link.Reading
-	// sent is what each interface of a job sent, by location and instance.
+	// sent is the number of bytes that each interface of a job has sent, by location and instance.
 	sent map[string]uint64
 	at   time.Duration
 }
 
-// aroundOf returns what can be measured on a host; nil: nothing.
+// aroundOf returns the inputs that can be measured on a host; nil: none can.
 func aroundOf(cfg *config.Config, host string, k jobKnobs) *around {
 	a := &around{machine: k.machine, powered: cfg.Measure.Power, links: cfg.Measure.Links, root: k.root, groups: map[string][]string{}, least: map[string]float64{}}
 	if !a.powered && len(a.links) == 0 {
@@ -94,7 +95,7 @@ func aroundOf(cfg *config.Config, host string, k jobKnobs) *around {
 	return a
 }
 
-// look measures once.
+// look measures all inputs once.
 func (a *around) look(ctx context.Context, now time.Time) *colocate.Surroundings {
 	m := &measured{links: map[string]link.Reading{}, sent: map[string]uint64{}}
 	out := &colocate.Surroundings{Time: now}
@@ -129,10 +130,10 @@ func (a *around) look(ctx context.Context, now time.Time) *colocate.Surroundings
 	return out
 }
 
-// used returns what services send over all links named: all that is sent, less what jobs send by
-// their own interfaces. Traffic of a job that cannot be read counts as the services', so that
-// jobs get less; traffic of jobs to others on this host counts as if it had left the host. nil: a
-// link is missing, or reports no speed.
+// used returns the rate that services send over all named links: all traffic, minus the traffic of
+// jobs on their own interfaces. Traffic of a job that cannot be read counts as the services', so
+// that jobs get less. Traffic from jobs to other programs on this host counts as if it had left the
+// host. used returns nil if a link is missing or reports no speed.
 func (a *around) used(before, now *measured) *colocate.Link {
 	var l colocate.Link
 	window, bytes := (now.at - before.at).Seconds(), 0.0
@@ -156,8 +157,8 @@ func (a *around) used(before, now *measured) *colocate.Link {
 	return &l
 }
 
-// clocks returns the clock of services' cores, as the mean over their CPUs, and the least that it
-// should be: what the file declares, else the base clock that the processor reports.
+// clocks returns the clock of each service's cores, as the mean over their CPUs, and the minimum
+// for it: the configured one, else the base clock that the processor reports.
 func (a *around) clocks(r *rapl.Reading) map[string]colocate.Frequency {
 	policy := map[int]*rapl.Policy{}
 	for i := range r.Policies {
@@ -203,9 +204,9 @@ func (a *around) cpus(groups []string) map[int]bool {
 	defer root.Close()
 	out := map[int]bool{}
 	for _, group := range groups {
-		found, _ := (&hostfs.Follower{Path: group}).Look(root) // of one that is not there, there are none
+		found, _ := (&hostfs.Follower{Path: group}).Look(root) // a group that does not exist yields none
 		for _, f := range found {
-			all, _ := cpufreq.CPUs(a.root, f.Path) // nor of one of which nothing is told
+			all, _ := cpufreq.CPUs(a.root, f.Path) // on an error no CPUs are added
 			for _, cpu := range all {
 				out[cpu] = true
 			}
@@ -229,7 +230,7 @@ func (h *jobHost) measure(ctx context.Context, now time.Time) {
 	})
 }
 
-// takeSurroundings returns what was measured since the last tick.
+// takeSurroundings removes and returns the measurement since the last tick.
 func (h *jobHost) takeSurroundings() *colocate.Surroundings {
 	h.mu.Lock()
 	defer h.mu.Unlock()

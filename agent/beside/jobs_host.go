@@ -20,7 +20,7 @@ import (
 	"github.com/trimtab/trimtab/planner/issue"
 )
 
-// jobActuator is what a [jobHost] needs of its actuator.
+// jobActuator is the part of an actuator that a [jobHost] uses.
 type jobActuator interface {
 	Tick(ctx context.Context)
 	Holding() *trimtab.Holding
@@ -28,8 +28,8 @@ type jobActuator interface {
 	Command(ctx context.Context, c *trimtab.Command) error
 }
 
-// jobHost passes plans and outcomes between the co-location step of one host and its actuator,
-// and reports the results.
+// jobHost is the controller of one host's best-effort jobs. It passes plans and outcomes between
+// the co-location step and the actuator, and reports the results.
 type jobHost struct {
 	host, pool, name string
 	mode             trimtab.Mode
@@ -43,37 +43,38 @@ type jobHost struct {
 	logger           *slog.Logger
 
 	files *jobs.Files
-	// around measures what else there is to know; nil: nothing does.
+	// around measures the other inputs of the step; nil: none can be measured.
 	around *around
 
-	// bus is told how the jobs stand; nil: nobody is.
+	// bus receives the state of the jobs; nil: it is not published.
 	bus publisher
 
-	// Of the loop alone.
+	// Used by the loop alone.
 	frame agent.Loop[*jobsSeen, *done]
 	step  *colocate.Step
-	last  time.Time // the last tick
-	// given are core-seconds that jobs had, reclaimed the cores that were taken back.
+	last  time.Time // when the last tick was
+	// given is the CPU time that jobs had, in core-seconds; reclaimed is the number of cores taken
+	// back.
 	given, reclaimed float64
-	// told is what was published last, at toldAt.
+	// told is the state published last, at toldAt.
 	told   *view.Colocation
 	toldAt time.Time
-	// savedState has what outlives the process; nil: nothing does.
+	// savedState stores the state that outlives the process; nil: nothing is stored.
 	savedState *savedState
 	keeping    atomic.Bool
 	keeps      sync.WaitGroup
-	// looking counts what measures beside the decisions.
+	// measuring says that a measurement runs concurrently with the decisions.
 	measuring atomic.Bool
 	looking   sync.WaitGroup
 
 	mu sync.Mutex
-	// heard is the time of the last report of each service, by its own clock; news has the
-	// reports that the step has not seen yet.
+	// heard has the time of each service's last report, by its sender's clock; news has the reports
+	// that the step has not read yet.
 	heard map[string]time.Time
-	// found is when the places of services were last looked for.
+	// found is when this host last looked for the groups of services.
 	found time.Time
 	news  []*colocation.Contributions
-	// surroundings are what was measured since the last tick; nil: nothing.
+	// surroundings is the measurement since the last tick; nil: there is none.
 	surroundings *colocate.Surroundings
 	stands       map[string]*colocation.Contributions
 	shown        *view.Colocation
@@ -100,7 +101,7 @@ func newJobHost(cfg *config.Config, host string, a jobActuator, r *jobs.Registry
 	return h, nil
 }
 
-// stepConfig converts the file's section for the step.
+// stepConfig converts the configuration section for the step.
 func stepConfig(cfg *config.Config, host string, knobs jobKnobs, services []serviceConfig) colocate.StepConfig {
 	c := cfg.Colocate
 	out := colocate.StepConfig{Pool: colocation.JobsPool(cfg.Pool.Name), Host: host, Policy: c.Policy, Config: policyConfig(c), Mode: stepMode(cfg), Lease: c.Lease}
@@ -112,7 +113,7 @@ func stepConfig(cfg *config.Config, host string, knobs jobKnobs, services []serv
 	return out
 }
 
-// stepMode is act if any job may be acted on: the actuator applies each job's own mode.
+// stepMode returns act if any job may be acted on: the actuator applies each job's own mode.
 func stepMode(cfg *config.Config) trimtab.Mode {
 	for _, w := range cfg.Jobs() {
 		if w.Mode == trimtab.Act {
@@ -122,7 +123,7 @@ func stepMode(cfg *config.Config) trimtab.Mode {
 	return cfg.Colocate.Mode
 }
 
-// jobsSeen is what one round read.
+// jobsSeen has the inputs of one round.
 type jobsSeen struct {
 	news    []*colocation.Contributions
 	around  *colocate.Surroundings
@@ -135,16 +136,16 @@ type done struct {
 	results []trimtab.Result
 	refused string
 	plans   int
-	// status is how the step stands, all what the jobs hold now.
+	// status is the state of the step; all has the current allocations of the jobs.
 	status colocate.Status
 	all    map[string]map[string]*trimtab.KnobState
 }
 
-// look reads the holding and progress of the jobs, and the state of the services.
+// look reads the allocations and progress of the jobs, and the state of the services.
 func (h *jobHost) look(ctx context.Context, now time.Time) *jobsSeen {
 	h.actuator.Tick(ctx)
 	h.files.Poll(now, h.fileSources())
-	seen := &jobsSeen{around: h.takeSurroundings()} // of the look before: the next one may be quick
+	seen := &jobsSeen{around: h.takeSurroundings()} // measured since the last round
 	h.measure(ctx, now)
 	h.findServices(now)
 	seen.holding = h.actuator.Holding()
@@ -155,8 +156,8 @@ func (h *jobHost) look(ctx context.Context, now time.Time) *jobsSeen {
 	return seen
 }
 
-// decide passes values between step and actuator until both are done: what a plan may free is
-// known once its outcome has come.
+// decide passes plans and outcomes between step and actuator until both have no more: the step
+// knows what a plan freed only once its outcome has come.
 func (h *jobHost) decide(ctx context.Context, now time.Time, seen *jobsSeen) *done {
 	out := &done{all: seen.all}
 	give := func(v trimtab.Value) { h.pump(ctx, now, h.step.Step(now, v), out) }
@@ -177,7 +178,7 @@ func (h *jobHost) decide(ctx context.Context, now time.Time, seen *jobsSeen) *do
 	return out
 }
 
-// pump carries out plans until no more come.
+// pump lets the actuator carry out plans until the step makes no more.
 func (h *jobHost) pump(ctx context.Context, now time.Time, values []trimtab.Value, out *done) {
 	for _, v := range values {
 		p, ok := v.(*trimtab.Plan)
@@ -213,13 +214,13 @@ func (h *jobHost) progressOf(now time.Time, id string) *colocate.Progress {
 	return p
 }
 
-// lives reports whether a job has a process, as far as that is known.
+// lives reports whether a job has a process; true if that is not known.
 func lives(knobs map[string]*trimtab.KnobState) bool {
 	k := knobs[alive]
 	return k == nil || k.Problem != "" || k.InForce().Unlimited || k.InForce().Value != 0
 }
 
-// ends reports whether a job was killed and has not ended.
+// ends reports whether a job was killed and still has processes.
 func ends(knobs map[string]*trimtab.KnobState) bool {
 	k := knobs[alive]
 	return lives(knobs) && k != nil && k.Problem == "" && k.Effective != nil
@@ -239,7 +240,7 @@ func coresOf(knobs map[string]*trimtab.KnobState) float64 {
 	return 0
 }
 
-// account adds what the jobs were given since the last tick.
+// account adds the CPU time that the jobs had since the last tick.
 func (h *jobHost) account(now time.Time, all map[string]map[string]*trimtab.KnobState) {
 	d := now.Sub(h.last)
 	if h.last.IsZero() || d < 0 || d > time.Minute {
@@ -272,7 +273,7 @@ func (h *jobHost) forget(all map[string]map[string]*trimtab.KnobState) {
 	}
 }
 
-// killed records the work lost with killed jobs, and the cores taken back.
+// killed records the work that was lost with killed jobs, and the cores that were taken back.
 func (h *jobHost) killed(_ context.Context, _ time.Time, out *done) {
 	for i := range out.results {
 		r := &out.results[i]
@@ -300,7 +301,7 @@ func (h *jobHost) killed(_ context.Context, _ time.Time, out *done) {
 	}
 }
 
-// hadCores returns the cores that a job had when it was last shown.
+// hadCores returns the cores that a job had in the state that was shown last.
 func (h *jobHost) hadCores(id string) float64 {
 	for _, j := range h.Colocation().Jobs {
 		if j.ID == id {

@@ -14,20 +14,20 @@ import (
 	"github.com/trimtab/trimtab/internal/jobs"
 )
 
-// serviceConfig is a latency-critical service as the file says it.
+// serviceConfig is a latency-critical service in the configuration.
 type serviceConfig struct {
 	name string
 	slo  time.Duration
-	// here says that it has a knob on this host.
+	// here says that the service has a knob on this host.
 	here bool
-	// places are where its knobs would be if it ran here: the file does not say on which hosts of
-	// a fleet it runs.
+	// places are the locations that its knobs would have on this host. They are used if the file
+	// does not say on which hosts of a fleet it runs.
 	places []string
 }
 
-// servicesOf lists the services that have a slack. Of one application it is only the entry, whose
-// SLO is that of all. In a fleet, a service without a host in the file is here while its group
-// exists here.
+// servicesOf lists the services whose slack is known. Of an application it lists only the entry,
+// whose SLO is that of the whole. In a fleet, a service without a host in the file counts as here
+// while its group exists here.
 func servicesOf(cfg *config.Config, host string, fleet bool, kinds []actuator.Kind) (all []serviceConfig) {
 	pooled := cfg.Pooled()
 	entry := cfg.Application()
@@ -39,7 +39,7 @@ func servicesOf(cfg *config.Config, host string, fleet bool, kinds []actuator.Ki
 		here := w.Knob.Declared() && w.OnHost(host)
 		var places []string
 		if here && fleet && w.Knob.Host == "" {
-			if place, err := placeOf(cfg, w, kinds); err == nil { // else it is taken to be here
+			if place, err := placeOf(cfg, w, kinds); err == nil { // on an error the service counts as here
 				here, places = false, []string{place}
 			}
 		}
@@ -57,8 +57,8 @@ func servicesOf(cfg *config.Config, host string, fleet bool, kinds []actuator.Ki
 	return all
 }
 
-// placeOf is the directory of the knob of a workload on this host, a pattern where it
-// has several.
+// placeOf returns the directory of the knob of a workload on this host, or a pattern if it has
+// several.
 func placeOf(cfg *config.Config, w *config.Workload, kinds []actuator.Kind) (string, error) {
 	name, root, path := cfg.Place(&w.Knob)
 	kind, err := actuator.KindOf(kinds, name)
@@ -72,11 +72,10 @@ func placeOf(cfg *config.Config, w *config.Workload, kinds []actuator.Kind) (str
 	return filepath.Join(at.Root, at.Path), nil
 }
 
-// lookEvery is how often the groups of services are looked for.
+// lookEvery is how often this host looks for the groups of services.
 const lookEvery = 10 * time.Second
 
-// findServices finds which services run here where the file does not say it, and informs the
-// step.
+// findServices finds out which services run here if the file does not say so, and tells the step.
 func (h *jobHost) findServices(now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -102,7 +101,7 @@ func (h *jobHost) findServices(now time.Time) {
 	}
 }
 
-// namesHere are the services that are here.
+// namesHere returns the names of the services that run here.
 func namesHere(services []serviceConfig) (names []string) {
 	for _, s := range services {
 		if s.here {
@@ -113,7 +112,8 @@ func namesHere(services []serviceConfig) (names []string) {
 }
 
 // hear stores a service's report. It ignores services that are not declared, and those that run
-// nothing here. A report counts from its arrival, since it carries another host's clock.
+// nothing here. The age of a report counts from its arrival, since its time is by another host's
+// clock.
 func (h *jobHost) hear(now time.Time, c *colocation.Contributions) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,12 +146,12 @@ func (h *jobHost) newer(now time.Time, c *colocation.Contributions) bool {
 	return !c.Time.Equal(last) && stands != nil && now.Sub(stands.Time) > h.maxAge
 }
 
-// hasPod reports whether one of the Servpods says that it is on a host.
+// hasPod reports whether one of the Servpods is on the host.
 func hasPod(c *colocation.Contributions, host string) bool {
 	return slices.ContainsFunc(c.Servpods, func(p colocation.Servpod) bool { return p.Host == host })
 }
 
-// takeNews returns the reports since the last tick.
+// takeNews removes and returns the reports since the last tick.
 func (h *jobHost) takeNews() []*colocation.Contributions {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -160,13 +160,13 @@ func (h *jobHost) takeNews() []*colocation.Contributions {
 	return news
 }
 
-// jobsIn sorts the knobs of a holding by job.
+// jobsIn groups the knobs of a holding by job.
 func jobsIn(holding *trimtab.Holding) map[string]map[string]*trimtab.KnobState {
 	out := map[string]map[string]*trimtab.KnobState{}
 	for i := range holding.Targets {
 		t := &holding.Targets[i]
 		if t.Workload == jobs.Workload && t.Instance == "" {
-			continue // what stops a finder
+			continue // the state of a finder, not of a job
 		}
 		id := jobs.IDOf(t.Workload, t.Instance)
 		if out[id] == nil {
@@ -177,7 +177,7 @@ func jobsIn(holding *trimtab.Holding) map[string]map[string]*trimtab.KnobState {
 	return out
 }
 
-// amountOf returns what a knob gives; an unlimited one counts as its maximum.
+// amountOf returns the amount of a knob; an unlimited one counts as its maximum.
 func amountOf(k *trimtab.KnobState) float64 {
 	v := k.InForce()
 	if v.Unlimited {
@@ -186,7 +186,7 @@ func amountOf(k *trimtab.KnobState) float64 {
 	return v.Value
 }
 
-// problemOf is why a job cannot be turned, the CPU time first.
+// problemOf returns why a job cannot be controlled, the problem of its CPU time first.
 func (h *jobHost) problemOf(knobs map[string]*trimtab.KnobState) string {
 	for _, resource := range h.knobs.resources {
 		k := knobs[resource]
@@ -200,7 +200,7 @@ func (h *jobHost) problemOf(knobs map[string]*trimtab.KnobState) string {
 	return ""
 }
 
-// predictOf returns how a job's loss is predicted.
+// predictOf returns the configured way to predict a job's loss.
 func (h *jobHost) predictOf(id string) string {
 	if w, ok := h.declaredOf(id); ok {
 		return w.Predict.Kind
@@ -212,7 +212,7 @@ func (h *jobHost) predictOf(id string) string {
 	return ""
 }
 
-// declaredOf returns the workload that a job is one of.
+// declaredOf returns the declared workload to which a job belongs.
 func (h *jobHost) declaredOf(id string) (config.Workload, bool) {
 	if w, ok := h.jobs[id]; ok {
 		return w, true

@@ -9,14 +9,14 @@ import (
 	"github.com/trimtab/trimtab/config"
 )
 
-// orders wraps the bus of a host's actuator, so that commands of a person for its pool also reach
-// the best-effort jobs beside it. An agent has one consumer of commands, which both share.
+// orders wraps the bus of a host's actuator, so that a person's commands for its pool also reach
+// the best-effort jobs. An agent has one consumer of commands, which actuator and jobs share.
 type orders struct {
 	bus.Bus
 	take func(ctx context.Context, c *trimtab.Command) error
 }
 
-// Subscribe passes commands to both handlers. Each of them tolerates repetitions.
+// Subscribe passes commands to both handlers, which must tolerate repeated commands.
 func (o orders) Subscribe(ctx context.Context, s bus.Subscription) (stop func(), err error) {
 	if handle := s.Handle; s.Kind == trimtab.KindCommand {
 		s.Handle = func(ctx context.Context, d bus.Delivery) error {
@@ -44,7 +44,7 @@ func (s *Host) order(ctx context.Context, c *trimtab.Command) error {
 	return nil
 }
 
-// catchUp does what was ordered before the jobs were there.
+// catchUp carries out the command that came before the jobs had started.
 func (s *Host) catchUp(ctx context.Context, h *jobHost) error {
 	c := s.ordered.Load()
 	if c == nil || (c.Verb == trimtab.Pause) == h.actuator.Holding().Paused {
@@ -53,8 +53,8 @@ func (s *Host) catchUp(ctx context.Context, h *jobHost) error {
 	return h.order(ctx, c)
 }
 
-// hearOrders subscribes to commands if this process has no actuator of services, which would
-// receive them.
+// hearOrders subscribes to commands if this process has no actuator of services, whose bus would
+// pass them on.
 func (s *Host) hearOrders(ctx context.Context, cfg *config.Config, b bus.Bus) {
 	if cfg.Pool.Capacity() > 0 {
 		return

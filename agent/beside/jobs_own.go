@@ -48,7 +48,7 @@ func declaredApart(cfg *config.Config, own []string) error {
 	return nil
 }
 
-// apart removes the groups that contain trimtab from what a finder finds.
+// apart wraps a finder so that it leaves out the groups that contain trimtab.
 func apart(f actuator.Finder, group func(instance string) string, own []string) actuator.Finder {
 	find := f.Find
 	f.Find = func(ctx context.Context) ([]actuator.Instance, error) {
@@ -58,7 +58,7 @@ func apart(f actuator.Finder, group func(instance string) string, own []string) 
 	return f
 }
 
-// allApart is apart for the finders of declared jobs.
+// allApart does the same for the finders of declared jobs.
 func allApart(finders []actuator.Finder, cfg *config.Config, own []string) (all []actuator.Finder) {
 	declared := jobsOf(cfg)
 	for _, f := range finders {

@@ -15,22 +15,22 @@ import (
 )
 
 const (
-	// thresholdsFile has the state of the step, in the directory of the jobs.
+	// thresholdsFile is the file with the state of the step, in the directory of the jobs.
 	thresholdsFile = "thresholds.json"
-	// maxSaved bounds what is read again of what was saved, in bytes.
+	// maxSaved is the largest saved state that is read again, in bytes.
 	maxSaved = 16 << 20
-	// saveThresholds is how often it is saved; it is at the end, too.
+	// saveThresholds is how often the state is saved, in addition to the end.
 	saveThresholds = time.Minute
-	// storePatience is how long is waited for the bus.
+	// storePatience is the time limit for one request to the bus.
 	storePatience = 5 * time.Second
 )
 
 // savedState stores the state that outlives the controller: limits found for services, hysteresis,
-// and what jobs were learnt to be allowed. It is stored in the bucket of thresholds, for a host
-// that lost its disk, and in a file, for the time while the link is cut.
+// and the learned limits of jobs. It is stored in the bucket of thresholds, in case the host loses
+// its disk, and in a file, in case the link is cut.
 type savedState struct {
 	dir string
-	// key is that of this host in the bucket that open opens; open nil: there is none.
+	// key is this host's key in the bucket that open opens; open nil: there is no bucket.
 	key  string
 	open func(ctx context.Context) (bus.Bucket, error)
 }
@@ -57,7 +57,7 @@ func (k *savedState) save(ctx context.Context, state []byte) error {
 }
 
 // load passes the saved state to restore: from the file, or else from the bucket. The error
-// includes what restore refused.
+// includes the reasons of a refused state.
 func (k *savedState) load(ctx context.Context, restore func(state []byte) error) error {
 	state, err := hostfs.ReadFile(filepath.Join(k.dir, thresholdsFile), maxSaved)
 	if err == nil {
@@ -100,7 +100,7 @@ func (h *jobHost) keep(ctx context.Context, _ time.Time) {
 	})
 }
 
-// takeBack restores the step.
+// takeBack restores the saved state of the step.
 func (h *jobHost) takeBack(ctx context.Context) {
 	err := h.savedState.load(ctx, func(state []byte) error { return h.step.Restore(colocate.SnapshotName, state) })
 	if err != nil {
@@ -108,7 +108,7 @@ func (h *jobHost) takeBack(ctx context.Context) {
 	}
 }
 
-// close saves once more, when the loop has ended.
+// close saves the state once more, after the loop has ended.
 func (h *jobHost) close(ctx context.Context) error {
 	h.keeps.Wait()
 	return h.savedState.save(ctx, h.step.Snapshot()[colocate.SnapshotName])

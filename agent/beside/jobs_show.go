@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab/planner/colocate"
 )
 
-// blank is shown before the first decision.
+// blank returns the state to show before the first decision.
 func (h *jobHost) blank() *view.Colocation {
 	return &view.Colocation{
 		Host: h.host, Pool: h.pool, Policy: h.name, Mode: h.mode, Period: trimtab.SecondsOf(h.period), Missing: h.knobs.missing,
@@ -21,7 +21,7 @@ func (h *jobHost) blank() *view.Colocation {
 	}
 }
 
-// show makes what people see of a tick, and counts it.
+// show builds the state that people see of a tick, and updates the metrics.
 func (h *jobHost) show(now time.Time, out *done) {
 	status := &out.status
 	shown, used := h.showJobs(now, status, out.all)
@@ -32,7 +32,7 @@ func (h *jobHost) show(now time.Time, out *done) {
 	last := h.decision(now, status, out, unmet)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	next := *h.shown // readers have the old one
+	next := *h.shown // a copy: readers use the old one
 	next.Time, next.Capacity = now, maps.Clone(map[string]float64(status.Observed.Capacity))
 	next.Services = h.showServices(now, status)
 	next.Power, next.Link = nil, nil
@@ -48,7 +48,7 @@ func (h *jobHost) show(now time.Time, out *done) {
 	next.Counts = maps.Clone(next.Counts)
 	next.Problem = out.refused
 	next.Unmet = unmetJobs(&next)
-	if last.Verb == "" || next.Paused { // nothing was observed yet, so nothing was decided; or nothing may be
+	if last.Verb == "" || next.Paused { // nothing was observed or may be decided
 		h.shown = &next
 		h.count(&next, "")
 		return
@@ -72,8 +72,8 @@ func (h *jobHost) show(now time.Time, out *done) {
 	h.count(&next, last.Verb)
 }
 
-// repeats reports whether a decision changes nothing, or says again what was not done:
-// what is only recommended, or refused.
+// repeats reports whether a decision changes nothing, or repeats the last one that was not carried
+// out because it was only recommended or was refused.
 func repeats(before, now []view.JobChange) bool {
 	return len(now) == 0 || slices.EqualFunc(before, now, func(a, b view.JobChange) bool {
 		return a.Job == b.Job && a.Act == b.Act && a.Result == b.Result && maps.Equal(a.To, b.To)
@@ -129,7 +129,7 @@ func (h *jobHost) showServices(now time.Time, status *colocate.Status) []view.Se
 	return shown
 }
 
-// showJobs makes the jobs, and what they have together.
+// showJobs builds the state of the jobs, and the sum of what they use.
 func (h *jobHost) showJobs(now time.Time, status *colocate.Status, all map[string]map[string]*trimtab.KnobState) (shown []view.Job, used map[string]float64) {
 	shown, used = []view.Job{}, map[string]float64{}
 	observed := map[string]*colocate.Job{}
@@ -151,9 +151,9 @@ func (h *jobHost) showJobs(now time.Time, status *colocate.Status, all map[strin
 		if why := status.Contested[id]; why != "" && one.Problem == "" {
 			one.Problem = why
 		}
-		if one.State == string(colocate.Running) { // what one has that does not end is not of the capacity
+		if one.State == string(colocate.Running) { // a killed job that still runs does not count
 			for resource, v := range one.Has {
-				if resource != trimtab.Frequency { // no sum of clocks means anything
+				if resource != trimtab.Frequency { // a sum of clocks has no meaning
 					used[resource] += v
 				}
 			}
@@ -176,7 +176,7 @@ func statesOf(all []view.Job) (running, suspended int) {
 	return running, suspended
 }
 
-// showJob makes one job.
+// showJob builds the state of one job.
 func (h *jobHost) showJob(now time.Time, id string, knobs map[string]*trimtab.KnobState, progress *jobs.Progress) view.Job {
 	one := view.Job{ID: id, Mode: h.mode, State: string(colocate.Running), Predict: h.predictOf(id), Attained: progress.Attained, Lost: progress.Lost, Has: map[string]float64{}}
 	w, declared := h.declaredOf(id)

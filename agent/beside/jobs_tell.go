@@ -13,12 +13,13 @@ type publisher interface {
 	Publish(ctx context.Context, v trimtab.Value) error
 }
 
-// tellEvery is how often the consoles of a fleet get the state of jobs while nothing happens.
+// tellEvery is how often the state of jobs is published for the consoles of a fleet while nothing
+// changes.
 const tellEvery = 5 * time.Second
 
-// tell shows the state of the jobs, and publishes it: at once if something was decided or done,
-// else every few seconds. The kind is shed and never waits: while the link is cut it is lost, and
-// the next message contains the same and more.
+// tell shows the state of the jobs and publishes it: at once if something was decided or done, else
+// every few seconds. Publishing never waits. A message is lost while the link is cut; the next one
+// contains the whole state again.
 func (h *jobHost) tell(ctx context.Context, now time.Time, out *done) {
 	h.show(now, out)
 	c := h.Colocation()
@@ -31,7 +32,7 @@ func (h *jobHost) tell(ctx context.Context, now time.Time, out *done) {
 	}
 }
 
-// isNews reports whether something happened since the last word.
+// isNews reports whether something was decided or done since the last message.
 func isNews(before, now *view.Colocation) bool {
 	if before == nil || before.Paused != now.Paused || before.Problem != now.Problem || before.Kills != now.Kills ||
 		before.Running != now.Running || before.Suspended != now.Suspended || (before.Last == nil) != (now.Last == nil) {

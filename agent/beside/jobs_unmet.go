@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/planner/colocate"
 )
 
-// unmetOf says which controls of a job are not in force, and what acts in their place; "":
-// decisions are carried out as written, or the mode is not act.
+// unmetOf says which controls of a job do not take effect, and what is done instead; "": all do, or
+// the mode is not act.
 func unmetOf(mode trimtab.Mode, knobs map[string]*trimtab.KnobState) string {
 	if mode != trimtab.Act {
 		return ""
@@ -29,12 +29,12 @@ func unmetOf(mode trimtab.Mode, knobs map[string]*trimtab.KnobState) string {
 	case unfrozen == "":
 		return "its CPU time cannot be limited: it is kept frozen (" + unlimited + ")"
 	case knobs[trimtab.CPU] != nil && strings.Contains(unlimited, "no such file"):
-		return "" // it is not there
+		return "" // the job does not exist
 	}
 	return "nothing holds it: its CPU time cannot be limited, and it cannot be frozen (" + unlimited + ")"
 }
 
-// unusable is why a knob cannot be turned; "": it can.
+// unusable returns why trimtab cannot change a knob; "": it can.
 func unusable(k *trimtab.KnobState) string {
 	switch {
 	case k == nil:
@@ -45,7 +45,7 @@ func unusable(k *trimtab.KnobState) string {
 	return k.Barred
 }
 
-// unmetJobs sums up what of the control of all jobs is not in force; nil: nothing.
+// unmetJobs sums up the controls of all jobs that do not take effect; nil: all do.
 func unmetJobs(c *view.Colocation) []trimtab.Unmet {
 	first, n := (*view.Job)(nil), 0
 	for i := range c.Jobs {

@@ -32,7 +32,8 @@ import (
 // tasks.
 func TasksDir(storage string) string { return filepath.Join(storage, "speculate") }
 
-// placeFile says where the tasks of a storage directory are, for programs that clean up.
+// placeFile is the file that says where the tasks of a storage directory are, for programs that
+// clean up.
 const placeFile = "place.json"
 
 // taskPlace is the content of placeFile.
@@ -41,8 +42,8 @@ type taskPlace struct {
 	Group string `json:"group"`
 }
 
-// SweepTasks kills what a dead agent with this storage directory left of its speculative
-// tasks, and reports whether it ever had any.
+// SweepTasks kills the speculative tasks that a dead agent with this storage directory left behind,
+// and reports whether it ever had any.
 func SweepTasks(ctx context.Context, storage string) (bool, error) {
 	dir := TasksDir(storage)
 	b, err := hostfs.ReadFile(filepath.Join(dir, placeFile), hostfs.MaxRead)
@@ -62,8 +63,8 @@ func SweepTasks(ctx context.Context, storage string) (bool, error) {
 	return true, nil
 }
 
-// TasksPart runs speculative tasks in what is reserved and idle on this host. A planner chooses
-// the tasks; this host decides what they may use.
+// TasksPart runs speculative tasks on resources of this host that are reserved and idle. The
+// planner chooses the tasks; this host decides how much they may use.
 func (s *Host) TasksPart(cfg *config.Config) ([]supervise.Part, error) {
 	if cfg.Speculate == nil {
 		return nil, nil
@@ -88,7 +89,7 @@ func (s *Host) TasksPart(cfg *config.Config) ([]supervise.Part, error) {
 	return []supervise.Part{{Name: "speculate", Key: key, Start: func(ctx context.Context) (func() error, error) { return s.startSpeculate(ctx, cfg, c, services) }}}, nil
 }
 
-// throttleConfig converts the file's section for the policy.
+// throttleConfig converts the configuration section for the policy.
 func throttleConfig(c *config.Speculate) throttle.Config {
 	out := throttle.Config{Slack: c.Slack, Queue: c.Queue, MaxLease: 2 * c.Lease, CPU: 0,
 		Resources: []throttle.Resource{{Name: trimtab.CPU, Ratio: c.Ratio.CPU}, {Name: trimtab.Memory, Ratio: c.Ratio.Memory, Stock: true}, {Name: "tasks", Ratio: 1, Stock: true}}}
@@ -99,7 +100,7 @@ func throttleConfig(c *config.Speculate) throttle.Config {
 }
 
 // account returns the user and group of tasks as numbers, so that a later change of a name cannot
-// make them another user's. It is never root.
+// give the tasks to another user. It returns an error for root.
 func account(c *config.Speculate) (uid, gid string, err error) {
 	u, err := user.Lookup(c.User)
 	if err != nil {
@@ -127,9 +128,8 @@ func account(c *config.Speculate) (uid, gid string, err error) {
 	return u.Uid, gid, nil
 }
 
-// missingCapabilities lists the capabilities that this process needs to run tasks as another
-// user, and to end them, and does not have. If that is unknown, the list is empty, and starting a
-// task reports the error.
+// missingCapabilities lists the capabilities that this process lacks to run tasks as another user
+// and to end them. If that is unknown, the list is empty, and starting a task reports the error.
 func missingCapabilities(status string) (lacks []string) {
 	for line := range strings.Lines(status) {
 		text, found := strings.CutPrefix(line, "CapEff:")
@@ -149,8 +149,8 @@ func missingCapabilities(status string) (lacks []string) {
 	return lacks
 }
 
-// startSpeculate opens the task runner. If a host cannot run tasks, it reports the reason and the
-// other parts continue, since one file is for all hosts.
+// startSpeculate opens the task runner. If this host cannot run tasks, it reports the reason and
+// the other parts continue, since all hosts may have the same configuration file.
 func (s *Host) startSpeculate(ctx context.Context, cfg *config.Config, c task.Config, services []signals.Service) (func() error, error) {
 	s.Process.Ready.Set("speculate", "starting")
 	c.Logger = s.Process.Logger
@@ -177,7 +177,8 @@ func (s *Host) startSpeculate(ctx context.Context, cfg *config.Config, c task.Co
 	}, nil
 }
 
-// openTasks opens the runner, which kills the tasks of a former process, and then the rest.
+// openTasks opens the runner, which kills the tasks of an earlier process, and then the other
+// resources.
 func (s *Host) openTasks(ctx context.Context, cfg *config.Config, c task.Config, services []signals.Service) (*taskHost, error) {
 	uid, gid, err := account(cfg.Speculate)
 	if err != nil {
@@ -231,13 +232,13 @@ func (s *Host) openTasks(ctx context.Context, cfg *config.Config, c task.Config,
 	return h, nil
 }
 
-// nextLife returns a number for this run, higher than that of any former run, even if the clock
-// was set back.
+// nextLife returns a number for this run of the agent that is higher than that of any earlier run,
+// even if the clock was set back.
 func nextLife(dir string, now time.Time) (uint64, error) {
 	name := filepath.Join(dir, "life")
 	var last uint64
 	if b, err := hostfs.ReadFile(name, hostfs.MaxRead); err == nil {
-		last, _ = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 53) // of what is no number the clock has to do
+		last, _ = strconv.ParseUint(strings.TrimSpace(string(b)), 10, 53) // else the clock decides
 	}
 	life := max(last+1, uint64(max(0, now.UnixMicro())))
 	if err := hostfs.ReplaceFile(name, strconv.AppendUint(nil, life, 10)); err != nil {
@@ -264,8 +265,8 @@ func servicesBeside(cfg *config.Config, host string) (all []signals.Service) {
 	return all
 }
 
-// listen subscribes to the planner's lists and the services' reports. If the bus cannot be
-// subscribed to yet, it retries; without a bus, leases end.
+// listen subscribes to the planner's lists and the services' reports. It retries while the bus
+// fails. Without the bus, leases are not renewed and end.
 func (h *taskHost) listen(ctx context.Context, b bus.Bus) (stop func()) {
 	key := (&speculation.Placements{Pool: h.pool, Host: h.host}).Key()
 	return agent.Listen(ctx, b, time.Second, h.logger,

@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// carryOut does what a list says.
+// carryOut carries out one of the planner's lists.
 func (h *taskHost) carryOut(ctx context.Context, now time.Duration, p *speculation.Placements) {
 	orders, err := h.ledger.Take(now, p)
 	if err != nil {
@@ -25,7 +25,7 @@ func (h *taskHost) carryOut(ctx context.Context, now time.Duration, p *speculati
 	h.metrics.Counter("trimtab_speculate_lists_total", h.host, "taken").Inc()
 	for _, id := range orders.Forget {
 		if h.known.infos[id].State == task.Ended {
-			_ = h.runner.Forget(id) // it may have forgotten by itself
+			_ = h.runner.Forget(id) // the runner may have forgotten it already
 		}
 		h.known.forget(id)
 		if h.pins != nil {
@@ -48,7 +48,7 @@ func (h *taskHost) expire(ctx context.Context, now time.Duration) {
 	o := h.ledger.Expire(now)
 	h.cancel(o.Cancel)
 	for _, a := range h.ledger.Attempts() {
-		if a.State == placed.Running && a.Why != "" { // until it has ended
+		if a.State == placed.Running && a.Why != "" { // not before it has ended
 			h.kill(ctx, []placed.Kill{{ID: a.AttemptID, Why: a.Why}})
 		}
 	}
@@ -62,7 +62,7 @@ func (h *taskHost) cancel(ids []task.ID) {
 	}
 }
 
-// kill kills tasks. A task with another operation under way is killed later.
+// kill kills tasks. A task on which another operation runs is killed when that has ended.
 func (h *taskHost) kill(ctx context.Context, all []placed.Kill) {
 	for _, k := range all {
 		if i := h.known.infos[k.ID]; i.State == task.Killing || i.State == task.Ended {
@@ -75,7 +75,7 @@ func (h *taskHost) kill(ctx context.Context, all []placed.Kill) {
 	}
 }
 
-// renew makes the leases of the runner and of the queue those of the ledger.
+// renew copies the lease times of the ledger to the runner and the queue.
 func (h *taskHost) renew(ctx context.Context, now time.Duration, ids []task.ID) {
 	for _, id := range ids {
 		a, _ := h.ledger.Find(id)
@@ -89,11 +89,12 @@ func (h *taskHost) renew(ctx context.Context, now time.Duration, ids []task.ID) 
 	}
 }
 
-// queue queues a new attempt: a granted one waits only for memory, others for the policy.
+// queue queues a new attempt. One with a grant waits only for memory; the others wait for the
+// policy.
 func (h *taskHost) queue(now time.Duration, p *speculation.Placement) {
 	if p.Class == speculation.RegularTask && !h.mayBeRegular(p) {
 		p.Class = speculation.OversubscribedTask
-		h.ledger.Relabelled(p.AttemptID, p.Class) // told, so that the planner knows
+		h.ledger.Relabelled(p.AttemptID, p.Class) // reported, so that the planner knows
 	}
 	if _, err := h.specOf(p, p.Class); err != nil {
 		h.refuse(p.AttemptID, err.Error())
@@ -114,7 +115,7 @@ func (h *taskHost) offer(now time.Duration, p *speculation.Placement) {
 	}
 }
 
-// wantsOf returns what a task will hold, in the order of throttleConfig.
+// wantsOf returns the resources that a task will occupy, in the order of throttleConfig.
 func wantsOf(s *speculation.TaskSpec) []float64 { return []float64{s.Cores, s.Memory, 1} }
 
 // mayBeRegular reports whether the file's limits allow one more regular task.
@@ -129,7 +130,7 @@ func (h *taskHost) mayBeRegular(p *speculation.Placement) bool {
 	return cores <= h.config.Regular.CPU && memory <= float64(h.config.Regular.Memory)
 }
 
-// relabel changes the class of an attempt, as far as the file allows it.
+// relabel changes the class of an attempt if the configuration allows it.
 func (h *taskHost) relabel(ctx context.Context, r placed.Relabel) {
 	a, known := h.ledger.Find(r.ID)
 	if !known || r.Class == speculation.RegularTask && !h.mayBeRegular(&a.Placement) {
@@ -154,15 +155,15 @@ func (h *taskHost) relabel(ctx context.Context, r placed.Relabel) {
 		}
 		return h.runner.Relabel(ctx, r.ID, task.Class(r.Class))
 	}) {
-		if h.pins != nil { // it is on all cores then
+		if h.pins != nil { // a regular task may run on all cores
 			delete(h.pins.last, r.ID)
 		}
-		// From now on, so that what is granted is not promised twice.
+		// Recorded now, so that no other task is promised the same memory.
 		h.ledger.Relabelled(r.ID, r.Class)
 	}
 }
 
-// act does what the policy decided.
+// act carries out the policy's decision.
 func (h *taskHost) act(ctx context.Context, _ time.Time, d throttle.Decision) {
 	now := h.now
 	h.classify(d.Cores)
@@ -188,7 +189,7 @@ func (h *taskHost) act(ctx context.Context, _ time.Time, d throttle.Decision) {
 	h.bind(ctx)
 }
 
-// start starts an attempt that waits.
+// start starts a queued attempt.
 func (h *taskHost) start(ctx context.Context, now time.Duration, id task.ID) {
 	a, known := h.ledger.Find(id)
 	if !known {
@@ -214,8 +215,8 @@ func (h *taskHost) start(ctx context.Context, now time.Duration, id task.ID) {
 	}
 }
 
-// startGranted starts the granted tasks for which memory is free, or when no speculative task is
-// left to take it from.
+// startGranted starts granted tasks if their memory is free, or if no speculative task is left that
+// could give it up.
 func (h *taskHost) startGranted(ctx context.Context, now time.Duration) {
 	free, known := h.free()
 	for len(h.granted) > 0 {
@@ -231,13 +232,13 @@ func (h *taskHost) startGranted(ctx context.Context, now time.Duration) {
 	}
 }
 
-// free is the memory that nothing uses.
+// free returns the unused memory of the host, in bytes.
 func (h *taskHost) free() (bytes float64, known bool) {
 	l, known := h.loads.newest["memory"]
 	return l.Capacity - l.Used, known
 }
 
-// regular counts the tasks that run with a grant.
+// regular returns the number of running tasks with a grant.
 func (h *taskHost) regular() (n int) {
 	for _, a := range h.ledger.Attempts() {
 		if a.State == placed.Running && a.Class == speculation.RegularTask {
@@ -247,7 +248,7 @@ func (h *taskHost) regular() (n int) {
 	return n
 }
 
-// speculative counts the tasks that run without a grant.
+// speculative returns the number of running tasks without a grant.
 func (h *taskHost) speculative() (n int) {
 	for _, a := range h.ledger.Attempts() {
 		if a.State == placed.Running && a.Class != speculation.RegularTask {
@@ -257,8 +258,8 @@ func (h *taskHost) speculative() (n int) {
 	return n
 }
 
-// revoke returns what granted tasks ask back: memory that is not free. They get CPU time by their
-// weight.
+// revoke returns the resources that speculative tasks must give up for granted ones: memory that is
+// not free. Granted tasks get CPU time by their weight.
 func (h *taskHost) revoke() []float64 {
 	free, known := h.free()
 	if !known || len(h.granted) == 0 {
@@ -290,7 +291,7 @@ func (h *taskHost) freeze(ctx context.Context, now time.Duration, throttled []th
 	}
 }
 
-// parseAttempt reads what [speculation.AttemptID.String] printed.
+// parseAttempt parses the output of [speculation.AttemptID.String].
 func parseAttempt(text string) (id task.ID, ok bool) {
 	for i := range text {
 		if text[i] == '/' {

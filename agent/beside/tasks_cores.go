@@ -19,17 +19,17 @@ import (
 // pins binds tasks to the cores of their class: the policy says how many cores are second class,
 // pins chooses which.
 type pins struct {
-	// cores are those that tasks may have, each with its threads; nil: tasks are not bound.
+	// cores are the cores that tasks may use, each with its threads; nil: tasks are not bound.
 	cores []cpuset.Set
-	// held reads which CPUs belong to services alone.
+	// held returns the CPUs that are reserved for services.
 	held func() cpuset.Set
-	// now are the CPUs of the second class; nil: there are no two classes.
+	// now has the CPUs of the second class; nil: there are no two classes.
 	now cpuset.Set
-	// last are the CPUs to which each task was bound last; absent: to all.
+	// last has the CPUs to which each task was bound last; absent: to all.
 	last map[task.ID]string
 }
 
-// openPins looks which CPUs tasks may have. Its error says why they cannot be bound.
+// openPins finds the CPUs that tasks may use. Its error says why tasks cannot be bound.
 func openPins(r interface{ CPUs() (string, error) }, root string, services []signals.Service) (*pins, error) {
 	text, err := r.CPUs()
 	if err != nil {
@@ -46,15 +46,15 @@ func openPins(r interface{ CPUs() (string, error) }, root string, services []sig
 	return &pins{cores: topology.Cores(all), held: func() cpuset.Set { return heldBy(root, all, services) }, last: map[task.ID]string{}}, nil
 }
 
-// heldBy adds up the CPUs of services that have fewer than all.
+// heldBy returns the CPUs of all services that are bound to some of the CPUs.
 func heldBy(root string, all cpuset.Set, services []signals.Service) (held cpuset.Set) {
 	sets, err := hostfs.OpenRoot(cmp.Or(hostfs.Twin(root, "cpuset"), root))
 	if err != nil {
-		return nil // it is gone: nobody is bound to anything
+		return nil // the cpuset hierarchy is gone: nothing is bound
 	}
 	defer sets.Close()
 	for _, of := range services {
-		found, _ := filepath.Glob(filepath.Join(sets.Path(), of.Path)) // patterns were checked
+		found, _ := filepath.Glob(filepath.Join(sets.Path(), of.Path)) // the configuration validates patterns
 		for _, dir := range found {
 			group, err := filepath.Rel(sets.Path(), dir)
 			if err != nil {
@@ -62,7 +62,7 @@ func heldBy(root string, all cpuset.Set, services []signals.Service) (held cpuse
 			}
 			text, err := sets.Read(path.Join(group, "cpuset.cpus"))
 			if err != nil {
-				continue // it ended, or has no set of its own
+				continue // the group ended, or has no cpuset of its own
 			}
 			if set, err := cpuset.ParseSet(text); err == nil && len(set) > 0 && !set.Covers(all) {
 				held = held.Or(set)
@@ -95,7 +95,7 @@ func (p *pins) second(c throttle.Classes, held cpuset.Set) (set cpuset.Set) {
 	return set
 }
 
-// classify chooses the cores of the second class anew.
+// classify chooses the cores of the second class again.
 func (h *taskHost) classify(c throttle.Classes) {
 	if h.pins == nil {
 		return
@@ -112,7 +112,7 @@ func (h *taskHost) cpusOf(a *placed.Attempt) string {
 	return h.pins.now.String()
 }
 
-// bind binds the tasks that run to the cores of their class, where that is not so yet.
+// bind binds running tasks to the cores of their class, if they are not bound to them yet.
 func (h *taskHost) bind(ctx context.Context) {
 	if h.pins == nil {
 		return
@@ -123,7 +123,7 @@ func (h *taskHost) bind(ctx context.Context) {
 		if a.State != placed.Running || i.State != task.Running && i.State != task.Frozen || cpus == h.pins.last[id] {
 			continue
 		}
-		// What cannot be done is told, and tried again when other cores are chosen.
+		// An error is reported; the next choice of other cores tries again.
 		if h.turns.begin(ctx, id, turnBind, func(ctx context.Context) error { return h.runner.Pin(ctx, id, cpus) }) {
 			h.pins.last[id] = cpus
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// runner is what a [taskHost] needs of package task.
+// runner is the part of package task that a [taskHost] uses.
 type runner interface {
 	Start(ctx context.Context, s task.Spec, lease time.Duration) (task.Info, error)
 	Renew(ctx context.Context, lease time.Duration, ids ...task.ID) error
@@ -40,18 +40,19 @@ const (
 	// decisions when events come.
 	speculateEvery = time.Second
 	speculateGap   = 50 * time.Millisecond
-	// tellMachine is how often the planner hears of this host where nothing happens.
+	// tellMachine is how often this host reports to the planner while nothing changes.
 	tellMachine = 5 * time.Second
-	// saveLearned is how often what was learned is kept.
+	// saveLearned is how often the learned state is saved.
 	saveLearned = time.Minute
-	// turnWait bounds one turn of a task.
+	// turnWait is the time limit for one operation on a task.
 	turnWait = 30 * time.Second
-	// maxInbox is how many lists wait: each has all that those before it had.
+	// maxInbox is the largest number of waiting lists. Each list is complete, so the older ones may
+	// be dropped.
 	maxInbox = 16
 )
 
-// taskHost runs the speculative tasks of one host: it carries out the planner's lists, as far as
-// the host's file and the throttle allow, and reports the results.
+// taskHost runs the speculative tasks of one host. It carries out the planner's lists, within the
+// limits of the configuration and the throttling policy, and reports the results.
 type taskHost struct {
 	host, pool, dir, user, group string
 	life                         uint64
@@ -61,11 +62,11 @@ type taskHost struct {
 	publish                      func(context.Context, *speculation.Machine) error
 	metrics                      *metric.Set
 	logger                       *slog.Logger
-	clock                        func() time.Duration // the time since the host booted
+	clock                        func() time.Duration // returns the time since the host booted
 	inbox                        inbox
 	turns                        turns
 
-	// Of the loop alone.
+	// Used by the loop alone.
 	frame   agent.Loop[*throttle.Observation, throttle.Decision]
 	policy  *throttle.Policy
 	ledger  *placed.Ledger
@@ -73,20 +74,20 @@ type taskHost struct {
 	known   known
 	shown   shown
 	pins    *pins     // nil: tasks are not bound to cores
-	granted []task.ID // regular ones that wait for room
-	// now is when this round began; lately is until when a task ran.
+	granted []task.ID // granted tasks that wait for memory
+	// now is the time of this round; lately is when a task last ran.
 	now, lately time.Duration
 }
 
-// known holds what is known of each task that is not in the ledger.
+// known has what the ledger does not know of each task.
 type known struct {
-	infos   map[task.ID]task.Info // what the runner, or a former life, knows
+	infos   map[task.ID]task.Info // as the runner, or an earlier run of the agent, reported it
 	classes map[task.ID]throttle.Class
 	used    map[task.ID]usage
 	failed  map[task.ID]string // why it could not be started
 }
 
-// usage is the CPU time that a task had used at a time.
+// usage is the total CPU time of a task at a time.
 type usage struct{ at, cpu time.Duration }
 
 func (k *known) forget(id task.ID) {
@@ -120,7 +121,7 @@ func newTaskHost(cfg *config.Config, host string, life uint64, r runner, service
 	return h, nil
 }
 
-// run decides every second, and when something happened, until ctx ends.
+// run decides every second, and after each event, until ctx ends.
 func (h *taskHost) run(ctx context.Context) error {
 	var measuring sync.WaitGroup
 	measuring.Go(func() {
@@ -133,18 +134,18 @@ func (h *taskHost) run(ctx context.Context) error {
 	return h.frame.Run(ctx)
 }
 
-// close ends all tasks, and saves what was learned.
+// close ends all tasks, and saves the learned state.
 func (h *taskHost) close(ctx context.Context) error {
 	err := h.runner.Close(ctx)
 	h.turns.running.Wait()
 	return errors.Join(err, h.signals.Close(), h.signals.Save(h.dir, h.policy))
 }
 
-// adopt records the tasks that ended in a former run of the agent.
+// adopt records the tasks that ended in an earlier run of the agent.
 func (h *taskHost) adopt(ctx context.Context) {
 	all, err := h.runner.List(ctx)
 	if err != nil {
-		return // it stops
+		return // the agent is stopping
 	}
 	for _, i := range all {
 		if i.ID.Validate() == nil {
@@ -161,7 +162,7 @@ func (h *taskHost) see(ctx context.Context, _ time.Time) *throttle.Observation {
 	h.now = now
 	h.settle()
 	h.look(ctx, now)
-	if h.loads.levels != nil { // what never fits is refused at once, which takes to know what there is
+	if h.loads.levels != nil { // once the capacity is known, tasks that can never fit are refused at once
 		for _, p := range h.inbox.take() {
 			h.carryOut(ctx, now, p)
 		}
@@ -177,7 +178,7 @@ func (h *taskHost) decide(_ context.Context, _ time.Time, o *throttle.Observatio
 	return h.policy.Decide(o)
 }
 
-// save saves what was learned.
+// save saves the learned state.
 func (h *taskHost) save(context.Context, time.Time) {
 	if err := h.signals.Save(h.dir, h.policy); err != nil {
 		h.logger.Warn("keep what was learned", "err", err)
@@ -194,7 +195,7 @@ func (h *taskHost) settle() {
 			switch t.what {
 			case turnStart:
 				h.known.failed[t.id] = t.err.Error()
-			case turnRelabel: // the next list asks again
+			case turnRelabel: // the next list of the planner repeats the request
 				h.ledger.Relabelled(t.id, speculation.TaskClass(h.known.infos[t.id].Class))
 			}
 		}
@@ -202,11 +203,11 @@ func (h *taskHost) settle() {
 	}
 }
 
-// look lists the tasks, and tells the ledger which have ended.
+// look lists the tasks, and records in the ledger which have ended.
 func (h *taskHost) look(ctx context.Context, now time.Duration) {
 	all, err := h.runner.List(ctx)
 	if err != nil {
-		return // it stops
+		return // the agent is stopping
 	}
 	there := map[task.ID]bool{}
 	for _, i := range all {
@@ -231,7 +232,7 @@ func (h *taskHost) look(ctx context.Context, now time.Duration) {
 		case failed:
 			h.refuse(a.AttemptID, why)
 			delete(h.known.failed, a.AttemptID)
-		default: // the runner forgot it, which it does of those that ended
+		default: // the runner has forgotten it, so it has ended
 			h.known.infos[a.AttemptID] = task.Info{ID: a.AttemptID, Class: task.Class(a.Class), State: task.Ended, Outcome: task.Lost, Reason: "it is not known any more"}
 			h.ledger.End(a.AttemptID)
 		}
@@ -245,7 +246,7 @@ func (h *taskHost) refuse(id task.ID, why string) {
 	h.logger.Info("speculative task refused", "task", id.String(), "why", why)
 }
 
-// finite is a share, and a missing one where it is no number.
+// finite returns v, or NaN if it is unknown or not a finite number.
 func finite(v float64, known bool) float64 {
 	if !known || math.IsInf(v, 0) {
 		return math.NaN()

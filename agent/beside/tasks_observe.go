@@ -14,10 +14,10 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// loadWindow is over how many seconds the load of a host is averaged.
+// loadWindow is the window over which the load of a host is averaged, in seconds.
 const loadWindow = 30
 
-// loadLevels are the loads of the last seconds, and their levels: algorithms 1 and 2.
+// loadLevels has the loads of the last seconds and their levels (ROSE, algorithms 1 and 2).
 type loadLevels struct {
 	read   func() load.Reading
 	before *load.Reading
@@ -26,7 +26,8 @@ type loadLevels struct {
 	levels map[string]load.Load
 }
 
-// add measures, at most once in a second. What cannot be measured any more is missing.
+// add measures the loads, at most once a second. A load that can no longer be measured becomes
+// missing.
 func (l *loadLevels) add(now time.Duration) {
 	if l.before != nil && now-l.before.At < speculateEvery*9/10 && now >= l.before.At {
 		return
@@ -97,7 +98,7 @@ func (h *taskHost) observe(now time.Duration) throttle.Observation {
 	return o
 }
 
-// activity is the cores that a task used since the last tick; NaN: not known.
+// activity returns the average number of cores that a task used since the last tick; NaN: unknown.
 func (k *known) activity(now time.Duration, id task.ID) float64 {
 	cpu := k.infos[id].CPU
 	if cpu == nil {
@@ -106,7 +107,7 @@ func (k *known) activity(now time.Duration, id task.ID) float64 {
 	}
 	was, known := k.used[id]
 	k.used[id] = usage{now, *cpu}
-	if !known || now <= was.at || *cpu < was.cpu { // it is in another group
+	if !known || now <= was.at || *cpu < was.cpu { // the counter belongs to another group
 		return math.NaN()
 	}
 	return (*cpu - was.cpu).Seconds() / (now - was.at).Seconds()

@@ -15,8 +15,8 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// specOf returns the task to start for a placement, as far as this host allows it; the error says
-// why it may not start, and is trimtab.ErrRefused or trimtab.ErrInvalid.
+// specOf converts a placement into the task to start, within the limits of this host's
+// configuration. If it may not start, the error is trimtab.ErrRefused or trimtab.ErrInvalid.
 func (h *taskHost) specOf(p *speculation.Placement, class speculation.TaskClass) (task.Spec, error) {
 	program, err := allowedProgram(h.config, p.Spec.Command, p.Spec.Env)
 	if err != nil {
@@ -36,7 +36,7 @@ func (h *taskHost) specOf(p *speculation.Placement, class speculation.TaskClass)
 	return s, s.Validate()
 }
 
-// wallOf is the shorter of two times, of which 0 is none.
+// wallOf returns the shorter of two time limits; 0 means no limit.
 func wallOf(most time.Duration, asked trimtab.Seconds) time.Duration {
 	if d := asked.Duration(); d > 0 && (most == 0 || d < most) {
 		return d
@@ -44,13 +44,14 @@ func wallOf(most time.Duration, asked trimtab.Seconds) time.Duration {
 	return most
 }
 
-// loads reports whether a variable can make the loader run code of another file.
+// loads reports whether an environment variable can make the dynamic loader run code of another
+// file.
 func loads(variable string) bool {
 	return strings.HasPrefix(variable, "LD_") || variable == "GCONV_PATH" || variable == "GLIBC_TUNABLES"
 }
 
-// allowedProgram returns the path of a command's program, if it is one of those allowed. It
-// resolves a name in PATH once, so that what is started is what was checked.
+// allowedProgram returns the path of a command's program, if it is one of those allowed. It looks a
+// name up in PATH only once, so that the program that is started is the one that was checked.
 func allowedProgram(c *config.Speculate, command []string, env map[string]string) (string, error) {
 	if len(command) == 0 {
 		return "", trimtab.Invalidf("command: empty")

@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// tell updates the counts, and publishes this host's state: at once if an attempt changed, else
-// every few seconds. The kind is shed: the next message contains the same and more.
+// tell updates the metrics, and publishes this host's state: at once if an attempt changed, else
+// every few seconds. A message may be lost; the next one contains the whole state again.
 func (h *taskHost) tell(ctx context.Context, _ time.Time, d throttle.Decision) {
 	now, m := h.clock(), h.machine(d.Blocked)
 	h.show(m, d.Events)
@@ -29,8 +29,8 @@ func (h *taskHost) tell(ctx context.Context, _ time.Time, d throttle.Decision) {
 	}
 }
 
-// signature changes when the state must be published at once. The receipt of a list is not part
-// of it, since lists answer reports.
+// signature returns a text that changes whenever the state must be published at once. It leaves out
+// which list was received last, since the planner's lists answer reports.
 func signature(m *speculation.Machine) string {
 	var b strings.Builder
 	for i := range m.Attempts {
@@ -40,7 +40,7 @@ func signature(m *speculation.Machine) string {
 	return b.String()
 }
 
-// machine returns the report, without its number.
+// machine builds the report, without its number.
 func (h *taskHost) machine(blocked throttle.Reason) *speculation.Machine {
 	now := h.clock()
 	m := &speculation.Machine{Host: h.host, Pool: h.pool, Time: time.Now().Round(0).UTC(), Life: h.life, Load: map[string]float64{}, Capacity: map[string]float64{},
@@ -66,8 +66,8 @@ func (h *taskHost) machine(blocked throttle.Reason) *speculation.Machine {
 	return m
 }
 
-// attempt returns the report of one attempt. One that is being started counts as queued: it may
-// yet be refused.
+// attempt builds the report of one attempt. An attempt that is being started is reported as queued,
+// since the host may still refuse it.
 func (h *taskHost) attempt(a *placed.Attempt) speculation.Attempt {
 	i := h.known.infos[a.AttemptID]
 	t := speculation.Attempt{AttemptID: a.AttemptID, Class: a.Class, Reason: a.Why}
@@ -111,7 +111,7 @@ const (
 	fewLastBytes = 1 << 10
 )
 
-// fewLines are the last of some lines.
+// fewLines returns the last lines.
 func fewLines(lines []string) []string {
 	from, bytes := len(lines), 0
 	for from > max(0, len(lines)-fewLastLines) && bytes+len(lines[from-1]) <= fewLastBytes {
@@ -142,7 +142,7 @@ func progressOf(i task.Info) *float64 {
 	return &done
 }
 
-// show counts what was decided.
+// show updates the metrics of decisions.
 func (h *taskHost) show(m *speculation.Machine, events []throttle.Event) {
 	frozen := 0
 	for i := range m.Attempts {
@@ -182,16 +182,16 @@ func (h *taskHost) show(m *speculation.Machine, events []throttle.Event) {
 	}
 }
 
-// shown holds what was published and counted last.
+// shown has what was published and counted last.
 type shown struct {
 	said    string // see signature
 	at      time.Duration
 	counts  throttle.Counts
-	signals map[shownSignal]bool // the series that there are
+	signals map[shownSignal]bool // the existing series
 }
 
-// show makes metrics of signals, of the worst copy of each workload. Those that are
-// not told any more are forgotten.
+// show sets the metrics of signals to those of the worst copy of each workload, and deletes series
+// that are no longer reported.
 func (s *shown) show(all []speculation.ServiceSignal, host string, metrics *metric.Set) {
 	now := map[shownSignal]float64{}
 	worst := func(name string, of *speculation.ServiceSignal, v float64) {
@@ -222,5 +222,5 @@ func (s *shown) show(all []speculation.ServiceSignal, host string, metrics *metr
 	}
 }
 
-// shownSignal is one series.
+// shownSignal identifies one series.
 type shownSignal struct{ metric, workload, signal string }

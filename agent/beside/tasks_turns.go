@@ -8,24 +8,25 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// turns starts, freezes and ends tasks beside the loop, one change at a time for each task.
+// turns starts, freezes and ends tasks in goroutines beside the loop, one operation at a time for
+// each task.
 type turns struct {
 	wake    chan struct{}
 	running sync.WaitGroup
 	mu      sync.Mutex
-	// busy are the tasks that are being started or turned, over what came of it.
+	// busy has the tasks on which an operation runs; over has the results of finished operations.
 	busy map[task.ID]bool
 	over []turned
 }
 
-// turned is the result of starting or changing a task.
+// turned is the result of an operation on a task.
 type turned struct {
 	id   task.ID
 	what string
 	err  error
 }
 
-// The turns.
+// The operations.
 const (
 	turnStart   = "start"
 	turnKill    = "kill"
@@ -35,8 +36,8 @@ const (
 	turnBind    = "bind"
 )
 
-// begin does something to a task. It reports false where something else is being done to
-// it.
+// begin starts an operation on a task. It returns false if another operation on the task still
+// runs.
 func (t *turns) begin(ctx context.Context, id task.ID, what string, do func(ctx context.Context) error) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -44,7 +45,7 @@ func (t *turns) begin(ctx context.Context, id task.ID, what string, do func(ctx 
 		return false
 	}
 	t.busy[id] = true
-	ctx = context.WithoutCancel(ctx) // what was begun is finished, or ended by Close
+	ctx = context.WithoutCancel(ctx) // an operation is completed even if ctx ends; Close ends it
 	t.running.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, turnWait)
 		defer cancel()
@@ -58,7 +59,7 @@ func (t *turns) begin(ctx context.Context, id task.ID, what string, do func(ctx 
 	return true
 }
 
-// take returns what came of turns since the last call.
+// take returns the results of the operations that ended since the last call.
 func (t *turns) take() []turned {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -80,14 +81,14 @@ func awake(loop chan<- struct{}) {
 	}
 }
 
-// inbox keeps the planner's lists until the loop carries them out.
+// inbox queues the planner's lists for the loop.
 type inbox struct {
 	wake  chan struct{}
 	mu    sync.Mutex
 	lists []*speculation.Placements
 }
 
-// put adds a list, in the place of the oldest where too many wait.
+// put adds a list. If too many wait, it replaces the oldest.
 func (b *inbox) put(p *speculation.Placements) {
 	b.mu.Lock()
 	if len(b.lists) == maxInbox {
@@ -98,7 +99,7 @@ func (b *inbox) put(p *speculation.Placements) {
 	awake(b.wake)
 }
 
-// take empties it.
+// take removes and returns all lists.
 func (b *inbox) take() []*speculation.Placements {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -4,6 +4,6 @@
 //
 //	err := fast.Run(ctx, actuator, host, metrics, logger)
 //
-// What moves is the quota of a group, in cores. No bus is between the three, and the loop
-// has no rule of its own.
+// It moves the quota of a control group, in cores. The loop does not use the bus, and has no rule
+// of its own.
 package fast

@@ -13,8 +13,8 @@ import (
 	"github.com/trimtab/trimtab/planner/local"
 )
 
-// loop moves the quotas of this host inside the envelopes of plans: planner/local
-// decides, the actuator looks and writes. No bus is between them.
+// loop moves the quotas of this host inside the envelopes of plans: the actuator reads,
+// planner/local decides, the actuator writes. They do not use the bus.
 type loop struct {
 	fastActuator fastActuator
 	host         string
@@ -23,7 +23,7 @@ type loop struct {
 
 	frame agent.Loop[bool, local.Decision]
 	rule  *local.Host
-	// planned is the generation of groups that the rule has; ready tells that it has it.
+	// planned is the generation of groups that was passed to the rule; ready says that one was.
 	planned uint64
 	ready   bool
 
@@ -32,9 +32,9 @@ type loop struct {
 	found    []float64
 	moves    []actuator.FastMove
 	status   []local.Status
-	// parent is the total stall of the group above until the last look, at parentAt, and pressure
-	// the total wait of all its tasks, valid if pressed is true; stalled is the total stall of
-	// each group below.
+	// parent is the total time that the group above was throttled until the last look, at parentAt.
+	// pressure is the total time that its tasks waited for a CPU, valid if pressed is true. stalled
+	// has the total throttled time of each group below.
 	parent   float64
 	parentAt time.Duration
 	bound    bool
@@ -45,7 +45,7 @@ type loop struct {
 	totals totals
 }
 
-// fastActuator is what the loop needs of an actuator.
+// fastActuator is the part of an actuator that the loop uses.
 type fastActuator interface {
 	FastLook(*actuator.FastLook)
 	FastMove(generation uint64, moves []actuator.FastMove, found []float64) []float64
@@ -64,7 +64,7 @@ func Run(ctx context.Context, a *actuator.Actuator, host string, set *metric.Set
 	return newLoop(a, host, set, logger).frame.Run(ctx)
 }
 
-// see reads all groups, and reports whether there is anything to move.
+// see reads all groups, and reports whether there is a group to control.
 func (l *loop) see(context.Context, time.Time) bool {
 	l.fastActuator.FastLook(&l.look)
 	if !l.ready || l.planned != l.look.Generation {
@@ -73,7 +73,7 @@ func (l *loop) see(context.Context, time.Time) bool {
 	return !l.still()
 }
 
-// decide asks the rule.
+// decide lets the rule decide.
 func (l *loop) decide(_ context.Context, _ time.Time, moves bool) (d local.Decision) {
 	if !moves {
 		return d
@@ -85,7 +85,7 @@ func (l *loop) decide(_ context.Context, _ time.Time, moves bool) (d local.Decis
 	return d
 }
 
-// act writes what shrinks, reads back, and then what grows.
+// act writes the quotas that shrink, reads back, and then writes those that grow.
 func (l *loop) act(_ context.Context, _ time.Time, d local.Decision) {
 	if l.still() {
 		return
@@ -111,17 +111,17 @@ func (l *loop) tell(_ context.Context, _ time.Time, d local.Decision) {
 	l.totals.take(l, d.Asks)
 }
 
-// still reports whether there is nothing to move.
+// still reports whether there is no group to control.
 func (l *loop) still() bool { return !l.ready || len(l.look.Groups) == 0 }
 
-// took records the duration of rounds in which there is something to move.
+// took records the duration of rounds that had a group to control.
 func (l *loop) took(d time.Duration) {
 	if len(l.look.Groups) > 0 {
 		l.metrics.Histogram("trimtab_fast_tick_seconds").Observe(d.Seconds())
 	}
 }
 
-// write carries out moves; found is what is set afterwards, or empty if the groups have changed
+// write writes quotas. found is set to the quotas read back, or to empty if the groups have changed
 // meanwhile.
 func (l *loop) write(all []local.Write) {
 	l.moves = l.moves[:0]
@@ -131,7 +131,7 @@ func (l *loop) write(all []local.Write) {
 	l.found = l.fastActuator.FastMove(l.look.Generation, l.moves, l.found)
 }
 
-// plan gives the rule the groups and limits that are valid now.
+// plan passes the current groups and limits to the rule.
 func (l *loop) plan() {
 	p := local.Plan{Capacity: l.look.Capacity, Lendable: l.look.Lendable, Until: l.look.Until, Groups: make([]local.Group, len(l.look.Groups))}
 	for i := range l.look.Groups {
@@ -148,7 +148,7 @@ func (l *loop) plan() {
 	l.planned, l.ready = l.look.Generation, true
 }
 
-// read turns what was looked at into what the rule reads.
+// read converts the last look into the input of the rule.
 func (l *loop) read() []local.Reading {
 	l.readings = l.readings[:0]
 	for i := range l.look.Counters {
@@ -167,9 +167,9 @@ func (l *loop) read() []local.Reading {
 	return l.readings
 }
 
-// contention returns the share of the time since the last look in which the group above stood
-// still, or all its tasks waited for a CPU while no quota below stopped one: larger quotas below
-// it cure neither. nil: not measured.
+// contention returns the share of the time since the last look in which the group above was
+// throttled, or in which all its tasks waited for a CPU while no quota below throttled one. Larger
+// quotas below it would help in neither case. nil: not measured.
 func (l *loop) contention() *float64 {
 	p := l.look.Parent
 	longest := l.longestStall()
@@ -194,8 +194,8 @@ func (l *loop) contention() *float64 {
 	return &share
 }
 
-// longestStall is the longest time that a group was stopped by its quota since the last
-// look, in seconds: in it the pressure of the group above says nothing of the CPUs.
+// longestStall returns the longest time that a quota throttled one group since the last look, in
+// seconds. During that time the pressure of the group above does not show a lack of CPUs.
 func (l *loop) longestStall() (longest float64) {
 	known := len(l.stalled) == len(l.look.Counters)
 	if !known {

@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/planner/local"
 )
 
-// totals accumulates what the holding and the metrics report of the loop.
+// totals accumulates what the actuator's holding and the metrics report of the loop.
 type totals struct {
 	groups map[trimtab.KnobID]*group
 	order  []*group
@@ -22,10 +22,10 @@ type totals struct {
 // group is the accumulated state of one group.
 type group struct {
 	id trimtab.KnobID
-	// low and high are of this window and of the one before.
+	// low and high are the least and greatest quota in this window and in the one before.
 	low, high [2]float64
 	since     time.Duration
-	// last is what its totals were when it was told of last.
+	// last has the rule's totals at the last report.
 	last local.Status
 	from map[string]float64
 	ask  *trimtab.FastAsk
@@ -33,14 +33,14 @@ type group struct {
 }
 
 const (
-	// tellFast is how often the totals are told, lowHigh how long a window lasts.
+	// tellFast is the time between two reports; lowHigh is the length of a window.
 	tellFast = time.Second
 	lowHigh  = 10 * time.Second
-	// mostLenders bounds the workloads that a loan is told to come from.
+	// mostLenders bounds the workloads that are reported as the lenders of a loan.
 	mostLenders = 20
 )
 
-// gone reports whether a look failed since the group is no more.
+// gone reports whether a look failed because the group does not exist any more.
 func gone(err error) bool { return errors.Is(err, os.ErrNotExist) }
 
 // take records the state of all groups, and reports it once a second, or when a round is
@@ -71,7 +71,7 @@ func (s *totals) take(l *loop, asks []local.Ask) {
 	}
 }
 
-// idle reports once that nothing is moved.
+// idle reports once that the loop controls no group.
 func (s *totals) idle(l *loop) {
 	if len(s.order) > 0 {
 		s.order = nil
@@ -79,7 +79,7 @@ func (s *totals) idle(l *loop) {
 	}
 }
 
-// same reports whether the groups are the known ones, in their order.
+// same reports whether the groups are the known ones, in the same order.
 func (s *totals) same(l *loop) bool {
 	for i := range l.look.Groups {
 		if s.order[i].id != l.look.Groups[i].KnobID {
@@ -115,7 +115,7 @@ func (g *group) begin(set float64, now time.Duration) {
 	g.low[0], g.high[0], g.since = set, set, now
 }
 
-// note enters what is set.
+// note records a quota in the window.
 func (g *group) note(set float64, now time.Duration) {
 	if now-g.since >= lowHigh || now < g.since {
 		g.begin(set, now)
@@ -123,8 +123,8 @@ func (g *group) note(set float64, now time.Duration) {
 	g.low[0], g.high[0] = min(g.low[0], set), max(g.high[0], set)
 }
 
-// tell updates the holding and the metrics. Of what was borrowed meanwhile, each lender gave in
-// proportion to what it lent; if more was borrowed than lent, the rest came from unallocated
+// tell updates the holding and the metrics. It attributes the borrowed CPU time to the lenders in
+// proportion to what each lent; if more was borrowed than lent, the rest came from unallocated
 // capacity.
 func (s *totals) tell(l *loop) {
 	lent, borrowed := map[string]float64{}, 0.0
@@ -169,7 +169,7 @@ func (g *group) credit(mine float64, lent map[string]float64, all, borrowed floa
 	}
 }
 
-// count adds what happened since the last report to the metrics.
+// count adds the events since the last report to the metrics.
 func (g *group) count(l *loop, now *local.Status) {
 	for _, m := range []struct {
 		name    string

@@ -1,6 +1,6 @@
-// Package knobs turns the knobs that the configuration file declares into those that an
-// actuator opens: where they are on this host, their bounds, what of the host they may give
-// out, and whether the CPU time of the pool can be shared by weight.
+// Package knobs converts the knobs that the configuration declares into those that an actuator
+// opens: their locations on this host, their bounds, the host's capacity for them, and whether the
+// pool can share its CPU time by weight.
 //
 //	all, err := knobs.Of(kinds, cfg, host)
 //	targets, finders, err := knobs.OpenAll(kinds, all)

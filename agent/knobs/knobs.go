@@ -12,14 +12,14 @@ import (
 	"github.com/trimtab/trimtab/config"
 )
 
-// Declared is the knobs of a workload as the file says it, before they are opened.
+// Declared has the knobs of a workload as the configuration declares them, before they are opened.
 type Declared struct {
 	Kind string
 	At   actuator.Location
-	// Place is what messages call the location, like has a target for each resource.
+	// Place is the name of the location in messages; like has a target for each resource.
 	Place string
 	Like  []actuator.Target
-	// Cap is how the file has CPU time bounded: see [config.CPUBounds].
+	// Cap is how the configuration wants CPU time limited: see [config.CPUBounds].
 	Cap string
 }
 
@@ -51,8 +51,8 @@ func Of(kinds []actuator.Kind, cfg *config.Config, host string) (out []Declared,
 	return out, nil
 }
 
-// probe completes a location as it was declared, and adds the resources of its kind
-// that the workload has bounds of.
+// probe completes a declared location, and adds the resources of its kind for which the workload
+// has bounds.
 func (d Declared) probe(kinds []actuator.Kind, w *config.Workload) (Declared, error) {
 	d.Place = d.Kind + " " + d.At.Path
 	kind, err := actuator.KindOf(kinds, d.Kind)
@@ -91,8 +91,8 @@ func OpenAll(kinds []actuator.Kind, all []Declared) (targets []actuator.Target, 
 	return targets, finders, nil
 }
 
-// Measure returns a function that measures this host's capacity for the pool, by resource, where
-// a knob's kind can; nil where none can.
+// Measure returns a function that measures this host's capacity for the pool, by resource, if a
+// kind of its knobs can measure it; nil: none can.
 func Measure(kinds []actuator.Kind, cfg *config.Config, all []Declared) func() (map[string]float64, error) {
 	measures := map[string]func() (float64, error){}
 	for _, d := range all {
@@ -114,7 +114,7 @@ func Measure(kinds []actuator.Kind, cfg *config.Config, all []Declared) func() (
 		for _, resource := range slices.Sorted(maps.Keys(measures)) {
 			v, err := measures[resource]()
 			switch {
-			case errors.Is(err, trimtab.ErrUnsupported): // a tree of plain files is no host's
+			case errors.Is(err, trimtab.ErrUnsupported): // a tree of plain files is not the capacity of a host
 			case err != nil:
 				errs = append(errs, err)
 			default:
@@ -125,8 +125,8 @@ func Measure(kinds []actuator.Kind, cfg *config.Config, all []Declared) func() (
 	}
 }
 
-// Roots returns where what measureOf measures is, by resource, without links: two
-// pools that have one group know it by one name.
+// Roots returns the location whose capacity Measure measures, by resource, with symbolic links
+// resolved, so that two pools that share one group have the same name for it.
 func Roots(kinds []actuator.Kind, all []Declared) map[string]string {
 	roots := map[string]string{}
 	for _, d := range all {
@@ -135,7 +135,7 @@ func Roots(kinds []actuator.Kind, all []Declared) map[string]string {
 		}
 		root, err := filepath.EvalSymlinks(d.At.Root)
 		if err != nil {
-			root = d.At.Root // it is not there yet
+			root = d.At.Root // it does not exist yet
 		}
 		if root, err = filepath.Abs(root); err != nil {
 			continue

@@ -19,15 +19,15 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Above is the group above those of a pool's workloads, whose quota is set to the pool's capacity
-// on this host; the zero Above: none. force: also where systemd owns it.
+// Above is the parent group of a pool's workloads, whose quota trimtab sets to the pool's capacity
+// on this host; the zero Above: there is none. force says to set it even if systemd owns the group.
 type Above struct {
 	root, Group string
 	force       bool
 }
 
-// Open opens that group, or the one that the configuration names for the fast loop; nil: there is
-// none.
+// Open opens the quota of that group, or of the group that the configuration names for the fast
+// loop; nil: there is none.
 func (a Above) Open(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, error) {
 	if a.Group != "" {
 		return OpenGroup(kinds, a)
@@ -35,11 +35,11 @@ func (a Above) Open(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, e
 	return FastParent(cfg, kinds)
 }
 
-// Obstacle is why the workloads of a pool do not share its CPU time by weight on this host, and
+// Obstacle says why the workloads of a pool do not share its CPU time by weight on this host, and
 // what to do about it; the zero Obstacle: they do, or are not configured to.
 type Obstacle struct {
 	Why, Do string
-	// Groups: it is how the control groups lie, and not what the file asks for.
+	// Groups says that the obstacle is the layout of the control groups, and not the configuration.
 	Groups bool
 }
 
@@ -50,12 +50,12 @@ func (o Obstacle) Log(to *slog.Logger) {
 	}
 }
 
-// Remark says for a status that a workload has a quota of its own though the pool could share by
-// weight with other control groups; "": it shares, or cannot.
+// Remark tells, for a status, that a workload has a quota of its own although the pool could share
+// CPU time by weight if its control groups lay differently; "": it shares, or cannot.
 func Remark(cfg *config.Config, kinds []actuator.Kind, host string) string {
 	all, err := Of(kinds, cfg, host)
 	if err != nil {
-		return "" // said of the knob
+		return "" // the knob's own status says so
 	}
 	if _, no := Share(cfg, kinds, all, host); no.Groups {
 		return "it has a CPU quota of its own, and loses what it leaves idle: " + no.Why
@@ -63,16 +63,16 @@ func Remark(cfg *config.Config, kinds []actuator.Kind, host string) string {
 	return ""
 }
 
-// Share has the CPU time of the pool shared by weight on this host where that can be done
-// without touching what is not the pool's, and returns the group that carries the limit. What
-// does not share has quotas.
+// Share decides whether the pool shares its CPU time by weight on this host, which it does if no
+// group outside the pool is affected, and returns the group that carries the limit. Workloads that
+// do not share get quotas.
 func Share(cfg *config.Config, kinds []actuator.Kind, all []Declared, host string) (Above, Obstacle) {
 	members, at, no := sharing(cfg, all, host)
 	if no.Why != "" || len(members) == 0 {
 		return Above{}, no
 	}
 	capacity, err := hostfs.CPUs(at.root)
-	// Of several hosts each gives the sum of its shares, which may be less than it has.
+	// With several hosts, each limits the sum of its shares, which may be less than its capacity.
 	many := cfg.ManyHosts(host) != ""
 	whole := err == nil && cfg.Pool.CPU >= capacity && !many
 	if err == nil && many {
@@ -96,8 +96,8 @@ func Share(cfg *config.Config, kinds []actuator.Kind, all []Declared, host strin
 	return at, Obstacle{}
 }
 
-// sharing lists the knobs whose workloads are to share the CPU time of the pool by weight, and
-// the group above them; none: not configured, or no knob is set here.
+// sharing lists the knobs whose workloads are to share the CPU time of the pool by weight, and the
+// group above them. It returns none if sharing is not configured, or no knob is set here.
 func sharing(cfg *config.Config, all []Declared, host string) (members []*Declared, at Above, no Obstacle) {
 	if cfg.Pool.Resource() != trimtab.CPU || cfg.Fast.Acts() {
 		return nil, at, no
@@ -154,12 +154,14 @@ func sharing(cfg *config.Config, all []Declared, host string) (members []*Declar
 	return members, at, no
 }
 
-// neverCaps reports whether the file asks for shares although something speaks against them.
+// neverCaps reports whether the configuration demands sharing by weight even if there is an
+// obstacle.
 func neverCaps(members []*Declared) bool {
 	return slices.ContainsFunc(members, func(d *Declared) bool { return d.Cap == config.CapNever })
 }
 
-// shareable says why the groups of the pool cannot share below the group above.
+// shareable returns the obstacle, if any, to sharing between the groups of the pool below the group
+// above.
 func shareable(kinds []actuator.Kind, at Above, members []*Declared, write bool) Obstacle {
 	ours := func(g string) bool {
 		return slices.ContainsFunc(members, func(d *Declared) bool {
@@ -169,7 +171,7 @@ func shareable(kinds []actuator.Kind, at Above, members []*Declared, write bool)
 	}
 	strangers, err := cgroup.Beside(at.root, at.Group, ours)
 	switch {
-	case errors.Is(err, os.ErrNotExist): // it may come
+	case errors.Is(err, os.ErrNotExist): // the group may still be created
 	case err != nil:
 		return Obstacle{err.Error(), view.MakeGroup, true}
 	case len(strangers) > 0:
@@ -195,7 +197,8 @@ func OpenGroup(kinds []actuator.Kind, at Above) (actuator.Knob, error) {
 	return kind.Open(actuator.Location{Root: at.root, Path: at.Group, Force: at.force}, trimtab.CPU)
 }
 
-// FastParent opens the group above that the file names for the fast loop; nil: it names none.
+// FastParent opens the parent group that the configuration names for the fast loop; nil: it names
+// none.
 func FastParent(cfg *config.Config, kinds []actuator.Kind) (actuator.Knob, error) {
 	if !cfg.Fast.Acts() || cfg.Fast.Parent == "" || cfg.Pool.Resource() != trimtab.CPU {
 		return nil, nil

@@ -1,6 +1,6 @@
-// Package signals follows how the services of a host stand: by hardware counters where they
-// count, else by what they waited for, and by their own latency. While no speculative task
-// runs it learns what each is like; afterwards it says which signals are anomalies:
+// Package signals observes the state of a host's services: by hardware counters if they work, else
+// by the time that services waited for resources, and by their latency. While no speculative task
+// runs it learns the normal level of each signal; while tasks run it reports anomalies:
 //
 //	value > boundary, for a signal of one copy of a service
 //
@@ -8,5 +8,5 @@
 //
 //	for _, service := range s.Observe(now, tasksRanUntil) { … service.Samples … }
 //
-// It does not decide what is done about an anomaly: planner/throttle does.
+// It does not decide what to do about an anomaly: planner/throttle does.
 package signals

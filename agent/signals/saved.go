@@ -12,19 +12,20 @@ import (
 	"github.com/trimtab/trimtab/planner/throttle"
 )
 
-// learnedFile has the state that outlives the agent: verdicts, and models of the services.
+// learnedFile is the file with the state that outlives the agent: verdicts, and models of the
+// services.
 const learnedFile = "learned.json"
 
-// maxLearned bounds what is read again of it, in bytes.
+// maxLearned is the largest learnedFile that is read, in bytes.
 const maxLearned = 16 << 20
 
-// learned is its content.
+// learned is the content of learnedFile.
 type learned struct {
 	Policy map[string][]byte `json:"policy"`
 	Models []savedModel      `json:"models"`
 }
 
-// savedModel is one signal of one copy of a service.
+// savedModel is the model of one signal of one copy of a service.
 type savedModel struct {
 	Workload string `json:"workload"`
 	Instance string `json:"instance,omitempty"`
@@ -32,7 +33,7 @@ type savedModel struct {
 	State    []byte `json:"state"`
 }
 
-// Save saves what was learned.
+// Save saves the learned state.
 func (s *Set) Save(dir string, p *throttle.Policy) error {
 	out := learned{Policy: p.Snapshot(), Models: []savedModel{}}
 	for id, m := range s.models {
@@ -52,7 +53,7 @@ func (s *Set) Save(dir string, p *throttle.Policy) error {
 	return nil
 }
 
-// Restore restores what Save saved, as far as it is valid. The error names what is not.
+// Restore restores the valid part of what Save saved. The error names the invalid part.
 func (s *Set) Restore(dir string, p *throttle.Policy) error {
 	b, err := hostfs.ReadFile(filepath.Join(dir, learnedFile), maxLearned)
 	if errors.Is(err, os.ErrNotExist) {

@@ -12,7 +12,7 @@ import (
 // ShownFor is how long a signal is reported after its last measurement.
 const ShownFor = time.Minute
 
-// MPKI is reported beside CPI: more misses alone are no anomaly.
+// MPKI is reported beside CPI: more cache misses alone are no anomaly.
 const MPKI = "mpki"
 
 // Shown lists the signals of the services, those with an anomaly first.
@@ -39,7 +39,7 @@ func (s *Set) Shown(now time.Duration) []speculation.ServiceSignal {
 	return all[:min(len(all), speculation.MaxSignals)]
 }
 
-// signalOf is one indicator; family is the distribution that the paper fits it with.
+// signalOf converts one signal for people; family is the distribution with which the paper fits it.
 func signalOf(id modelID, b *fingerprint.Brief, family string) speculation.ServiceSignal {
 	out := speculation.ServiceSignal{Workload: id.workload, Instance: id.instance, Signal: id.signal, Value: float64(b.Value), Windows: b.Windows,
 		Typical: float64(b.Typical), Boundary: float64(b.Boundary), Model: map[uint8]string{0: string(fingerprint.Unknown), 1: string(fingerprint.Phases), 2: family}[b.Judge]}

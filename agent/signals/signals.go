@@ -23,12 +23,12 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// Service is a service beside which tasks run.
+// Service is a service on whose host tasks run.
 type Service struct {
 	Workload string
-	// Path is that of its group, a pattern where it has several instances.
+	// Path is the path of its control group, a pattern if it has several instances.
 	Path string
-	// Cores is the most that it may have; 0: not declared.
+	// Cores is the largest number of cores that it may have; 0: not declared.
 	Cores float64
 	SLO   time.Duration
 }
@@ -44,8 +44,8 @@ const (
 	Latency        = "latency"
 )
 
-// waits returns the signals that replace CPI where it is not counted: each is a share of time
-// that was lost.
+// waits returns the signals that replace CPI if it is not counted: each is a share of time that was
+// lost to waiting.
 func waits() map[quantity.Quantity]string {
 	return map[quantity.Quantity]string{quantity.RunDelay: Delay, quantity.PressureCPUSome: cpuPressure, quantity.PressureMemorySome: memoryPressure,
 		quantity.PressureIOSome: ioPressure, quantity.Throttled: throttled}
@@ -57,7 +57,7 @@ const (
 	every   = time.Second
 	Settled = 100 * time.Millisecond
 	fresh   = 10 * time.Second
-	// maxModels is how many signals of instances are followed, at some 16 KiB each.
+	// maxModels is the largest number of models, at some 16 KiB each.
 	maxModels = 256
 )
 
@@ -70,30 +70,30 @@ type modelID struct {
 	signal string
 }
 
-// round is the samples of one instance at one time.
+// round has the samples of one instance at one time.
 type round struct {
 	of     copyID
 	time   time.Time
-	at     time.Duration // when it came, since the host booted
+	at     time.Duration // when the first sample arrived, since the host booted
 	values map[quantity.Quantity]trimtab.Sample
 }
 
-// counted is the last counts of an instance.
+// counted has the last hardware counts of an instance.
 type counted struct {
 	at        time.Duration
 	cpi, mpki fingerprint.Reading
 	cores     fingerprint.Reading
 }
 
-// reader is a collector that measures until its context ends.
+// reader is a collector whose Run measures until its context ends.
 type reader interface {
 	Run(context.Context) error
 	Close() error
 }
 
-// Set follows the state of a host's services: by hardware counters where these work, else by what
-// they waited for, and by their latency. It learns the normal level of each signal while no
-// speculative task runs.
+// Set follows the state of a host's services: by hardware counters if they work, else by the time
+// that services waited for resources, and by their latency. It learns the normal level of each
+// signal while no speculative task runs.
 type Set struct {
 	services []Service
 	Lacks    []string
@@ -104,17 +104,17 @@ type Set struct {
 	rounds []*round
 	stands map[string]throttle.Sample // the newest latency, by workload
 
-	// Of the loop alone.
+	// Used by the loop alone.
 	models map[modelID]*fingerprint.Workload
 	last   map[copyID]*counted
 }
 
-// New follows services.
+// New returns a Set for the services.
 func New(services []Service) *Set {
 	return &Set{services: services, stands: map[string]throttle.Sample{}, models: map[modelID]*fingerprint.Workload{}, last: map[copyID]*counted{}}
 }
 
-// Open opens the collectors. Lacks lists what the host does not offer.
+// Open opens the collectors. After it, Lacks lists what the host does not offer.
 func (s *Set) Open(host, root string, counter []string, logger *slog.Logger) error {
 	c := poll.Config{Host: host, Root: root, Interval: every, Helper: counter, Bus: s, Logger: logger}
 	for _, of := range s.services {
@@ -150,7 +150,7 @@ func (s *Set) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Close closes what measures.
+// Close closes the collectors.
 func (s *Set) Close() (err error) {
 	for _, r := range s.measures {
 		err = errors.Join(err, r.Close())
@@ -182,7 +182,7 @@ func (s *Set) Add(now time.Duration, v *trimtab.Sample) {
 	s.rounds[at].values[v.Quantity] = *v
 }
 
-// Hear stores a service's report. It counts from its arrival.
+// Hear stores a service's report. Its age counts from its arrival.
 func (s *Set) Hear(c *colocation.Contributions) { s.heard(hostfs.BootTime(), c) }
 
 func (s *Set) heard(now time.Duration, c *colocation.Contributions) {
@@ -202,11 +202,11 @@ func (s *Set) heard(now time.Duration, c *colocation.Contributions) {
 	s.stands[c.Workload] = throttle.Sample{Signal: Latency, Time: Time(now), Length: c.Window.Duration(), Value: *c.Tail, Boundary: float64(slo), Anomaly: *c.Tail > float64(slo)}
 }
 
-// Time converts a time since boot for the policy.
+// Time converts a time since boot into a time.Time for the policy.
 func Time(at time.Duration) time.Time { return time.Unix(0, 0).UTC().Add(at) }
 
-// Observe returns the services that are here now, with what was measured since the last call.
-// busy is until when speculative tasks ran.
+// Observe returns the services that run here now, with the measurements since the last call. busy
+// is when a speculative task last ran.
 func (s *Set) Observe(now, busy time.Duration) []throttle.LRA {
 	out := map[string][]throttle.Sample{}
 	for _, r := range s.takeSettled(now) {
@@ -239,7 +239,7 @@ func (s *Set) Groups(root string) (all []string) {
 	return all
 }
 
-// coresHere returns how many cores it may have; -1, which counts as all, if unknown.
+// coresHere returns how many cores the service may have; -1, which counts as all, if unknown.
 func (b Service) coresHere() float64 {
 	if b.Cores > 0 {
 		return b.Cores
@@ -277,7 +277,7 @@ func (s *Set) takeSettled(now time.Duration) (settled []*round) {
 	return settled
 }
 
-// judge passes a round to the models of its instance, which learn from it if no task ran.
+// judge passes a round to the models of its instance. The models learn from it if no task ran.
 func (s *Set) judge(r *round, busy time.Duration) (out []throttle.Sample) {
 	c := s.last[r.of]
 	if c == nil {
@@ -301,7 +301,7 @@ func (s *Set) judge(r *round, busy time.Duration) (out []throttle.Sample) {
 		name := waits()[q]
 		switch {
 		case !told:
-		case v.Missing == perf.Idle: // what does nothing is not disturbed
+		case v.Missing == perf.Idle: // an idle instance cannot be disturbed
 			out = append(out, throttle.Sample{Signal: r.named(name), Time: Time(r.at), Value: 1, Boundary: 2})
 		case v.Missing == "":
 			out = s.ask(out, r, name, fingerprint.Sample{Length: v.Window.Duration(), CPI: fingerprint.Counted(stretch(v.Value)), Cores: c.cores}, busy)
@@ -310,14 +310,14 @@ func (s *Set) judge(r *round, busy time.Duration) (out []throttle.Sample) {
 	return out
 }
 
-// stretch is the factor by which work takes longer when a share of the time is lost:
+// stretch returns the factor by which work takes longer when a share of the time is lost:
 //
 //	1 / (1 − share)
 //
 // It is to time what CPI is to instructions, so the same models judge both.
 func stretch(share float64) float64 { return 1 / (1 - min(0.99, max(0, share))) }
 
-// named is the name of a signal of one of several copies.
+// named returns the name of a signal, with the instance if the workload has several copies.
 func (r *round) named(signal string) string {
 	if r.of.instance == "" {
 		return signal
@@ -325,7 +325,7 @@ func (r *round) named(signal string) string {
 	return signal + " of " + r.of.instance
 }
 
-// ask adds the judgement of one model, if it has one.
+// ask appends the judgement of one model, if it has learned enough for one.
 func (s *Set) ask(out []throttle.Sample, r *round, signal string, v fingerprint.Sample, busy time.Duration) []throttle.Sample {
 	id := modelID{r.of, signal}
 	m := s.models[id]
@@ -344,8 +344,8 @@ func (s *Set) ask(out []throttle.Sample, r *round, signal string, v fingerprint.
 	return append(out, throttle.Sample{Signal: r.named(signal), Time: Time(r.at), Length: v.Length, Value: j.CPI.Value, Boundary: j.CPI.Boundary, Anomaly: j.Anomaly && j.CPI.Over})
 }
 
-// Means are CPI and MPKI over the copies of a workload, "" of all, that were counted a
-// moment ago; nil: none was.
+// Means returns the mean CPI and MPKI over the recently counted copies of a workload, or of all
+// with ""; nil: none was counted.
 func (s *Set) Means(now time.Duration, workload string) (cpi, mpki *float64) {
 	var sums [2]float64
 	var n [2]int

@@ -69,8 +69,8 @@ func (c *coreSub) giveBack() {
 	}
 }
 
-// receivers picks the subscriptions that get msg: all without a name, and one
-// of each group in turn. It needs m.mu.
+// receivers selects the subscriptions that get msg: all without a name, and one of each group in
+// turn. The caller holds m.mu.
 func (m *Memory) receivers(msg *message) []*coreSub {
 	var out []*coreSub
 	groups := map[string][]*coreSub{}

@@ -95,7 +95,7 @@ func (m *Memory) subscribeStored(s bus.Subscription, latest bool) (stop func(), 
 	return func() { cancel(); done.Wait() }, func() bus.Queue { return l.queue(c, s) }
 }
 
-// queue returns what waits for c.
+// queue returns the queue of c.
 func (l *log) queue(c *cursor, s bus.Subscription) bus.Queue {
 	q := bus.Queue{For: s.For, Kind: s.Kind, Consumer: s.Consumer}
 	for n := max(c.next, l.first); n < l.first+uint64(len(l.entries)); n++ {
@@ -172,7 +172,7 @@ func (m *Memory) handleStored(ctx context.Context, s bus.Subscription, msg *mess
 	return err
 }
 
-// after returns the next message for c and moves c to it; nil: none yet.
+// after returns the next message for c and moves c to it; nil: there is none yet.
 func (l *log) after(c *cursor, key string) *message {
 	before := c.next
 	c.next = max(c.next, l.first)

@@ -102,7 +102,7 @@ func (c *contract) subscribe(s bus.Subscription) (stop func()) {
 	return stop
 }
 
-// eventually waits until cond holds.
+// eventually waits until cond returns true.
 func (c *contract) eventually(what string, cond func() bool) {
 	c.Helper()
 	eventually(c.T, what, cond)
@@ -120,14 +120,14 @@ func eventually(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-// inbox collects what a handler got.
+// inbox collects the values that a handler received.
 type inbox struct {
 	mu   sync.Mutex
 	got  []string
 	seen []bus.Delivery
 }
 
-// handle is a handler that notes the names of values.
+// handle is a handler that records the names of values.
 func (i *inbox) handle(_ context.Context, d bus.Delivery) error {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -73,7 +73,7 @@ func durableLimit(c *contract) {
 	c.aside(1)
 }
 
-// aside checks how many alerts became dead letters, if the bus can tell.
+// aside checks the number of alerts that became dead letters, if the bus can report it.
 func (c *contract) aside(want int) {
 	c.Helper()
 	i, ok := c.Bus.(Injector)
@@ -83,7 +83,7 @@ func (c *contract) aside(want int) {
 	c.eventually(fmt.Sprintf("%d are put aside", want), func() bool { return len(i.Aside(trimtab.KindAlert)) == want })
 }
 
-// queue returns what waits for the subscription of one name.
+// queue returns the queue of the subscription with that name.
 func (c *contract) queue(name string) (q bus.Queue, aside uint64) {
 	c.Helper()
 	all, err := c.Queues(c.Context())

@@ -13,8 +13,8 @@ import (
 
 var errApart = errors.New("cut off from the NATS servers")
 
-// apart returns an error while this process is cut off from external servers. It says to whoever
-// is paged what is cut off, what goes on meanwhile, and as its hint what to do.
+// apart returns an error while this process is cut off from external servers. The error tells the
+// operator what is cut off, what continues meanwhile, and as its hint what to do.
 func (n *connection) apart() error {
 	at := ""
 	switch {

@@ -34,9 +34,9 @@ const (
 	maxLines = 4096
 )
 
-// shed is one value of a Shed kind as it travels.
+// shed is the encoded form of one value of a Shed kind.
 type shed struct {
-	// prefix is the subject up to the key, with the dot.
+	// prefix is the subject up to the key, including the dot.
 	prefix, key, origin string
 	data                []byte
 }
@@ -45,12 +45,12 @@ func kindPrefix(k trimtab.Kind) string { return "trimtab." + string(k) + "." }
 
 func (s *shed) subject() string { return s.prefix + s.key }
 
-// message returns the message of a value that travels alone.
+// message returns the message of a value that is sent alone.
 func (s *shed) message() *nats.Msg {
 	return &nats.Msg{Subject: s.subject(), Header: nats.Header{headerOrigin: {s.origin}}, Data: s.data}
 }
 
-// size estimates the bytes that it takes in a batch.
+// size estimates the bytes that the value takes in a batch.
 func (s *shed) size() int { return len(s.key) + len(s.origin) + len(s.data) + 3 }
 
 // byItself reports whether values of the kind with that prefix never travel in batches: their
@@ -91,8 +91,8 @@ func batch(all []shed, size int) *nats.Msg {
 	return m
 }
 
-// apart calls with each value in a message that carries many, in order. At the
-// first that is none it ends with an error that is trimtab.ErrInvalid.
+// apart calls take with each value in a message that carries many, in order. At the first invalid
+// one it stops with an error that is trimtab.ErrInvalid.
 func apart(k trimtab.Kind, m *nats.Msg, take func(*shed)) error {
 	n, err := unpackedLen(m.Header, m.Data)
 	if err == nil && n > maxBatchRead {
@@ -122,8 +122,8 @@ func apart(k trimtab.Kind, m *nats.Msg, take func(*shed)) error {
 	return nil
 }
 
-// Read gives the values of a Shed kind in a message as it travels, one or many, for
-// those that look on without a [Bus]. An error is trimtab.ErrInvalid.
+// Read passes the values of a Shed kind in a message, one or many, to take, for programs that
+// observe the bus without a [Bus]. An error is trimtab.ErrInvalid.
 func Read(k trimtab.Kind, m *nats.Msg, take func(trimtab.Value, trimtab.Origin)) (err error) {
 	one := func(data []byte) {
 		v, o, bad := codec.Decode(k, data)

@@ -57,8 +57,8 @@ func (k *bucket) make(ctx context.Context) error {
 	return nil
 }
 
-// makeBucket makes a bucket where it is missing, or only finds it where others
-// make it.
+// makeBucket opens a bucket, and creates it first if it is missing and this process creates
+// buckets.
 func (st *store) makeBucket(ctx context.Context, info StreamInfo) (jetstream.KeyValue, error) {
 	if !st.makesStreams() {
 		return st.js.KeyValue(ctx, info.Name)
@@ -66,8 +66,8 @@ func (st *store) makeBucket(ctx context.Context, info StreamInfo) (jetstream.Key
 	ctx, done := st.makes(ctx)
 	defer done()
 	if st.config.alone() && info.MaxBytes > packedBytes {
-		// In blocks of 8 MiB, of which the newest is in memory for some seconds after a
-		// write. What bounds it is the number of keys, and Config.MaxStore.
+		// The server stores it in blocks of 8 MiB, of which the newest stays in memory for some
+		// seconds after a write. Its size is bounded by the number of keys and by Config.MaxStore.
 		info.MaxBytes = -1
 	}
 	return st.js.CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{
@@ -76,7 +76,7 @@ func (st *store) makeBucket(ctx context.Context, info StreamInfo) (jetstream.Key
 	})
 }
 
-// try runs f, and once more on a bucket made anew when it was missing.
+// try runs f. If the bucket was missing, it creates the bucket and runs f once more.
 func (k *bucket) try(ctx context.Context, do string, f func(context.Context, jetstream.KeyValue) error) error {
 	ctx, done := k.store.inTime(ctx)
 	defer done()
@@ -168,7 +168,7 @@ func (k *bucket) Keys(ctx context.Context) (keys []string, err error) {
 				continue
 			}
 			switch _, err := kv.Get(ctx, escaped); {
-			case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted): // what is left of it is a mark
+			case errors.Is(err, jetstream.ErrKeyNotFound), errors.Is(err, jetstream.ErrKeyDeleted): // a deletion marker
 			case err != nil:
 				return err
 			default:

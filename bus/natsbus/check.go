@@ -15,19 +15,17 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// A nats-server believes the state files of its consumers: they have no
-// checksum, and a count in one of them is how much memory it takes before it
-// reads on. One bit that flipped there made it take 17 GB, or count for hours.
-// So the files are read here first, with bounds. What does not pass is deleted:
-// the consumer then begins again with what is stored, which handlers bear,
-// since they are idempotent.
+// nats-server trusts the state files of its consumers. They have no checksum, and the server
+// allocates as much memory as a count in the file says. One flipped bit made it allocate 17 GB, or
+// count for hours. So this package reads the files first, with bounds, and deletes invalid ones.
+// Their consumers then start again at the beginning of the stream, which is safe because handlers
+// are idempotent.
 //
-// The messages have checksums, which the server compares at its start only where
-// there is no index.db, the index of a stream. With one it believes the index,
-// and finds a damaged message when it wants to remove it: from then on nothing
-// can be written to the stream, and after a restart neither. So the indexes are
-// deleted, and the server makes them anew from the blocks: it takes what is good
-// of each, at the speed of the disk.
+// The messages have checksums, which the server compares at its start only where there is no
+// index.db, the index of a stream. With one it believes the index, and finds a damaged message when
+// it wants to remove it: from then on nothing can be written to the stream, and after a restart
+// neither. So this package deletes the indexes. The server builds them again from the valid
+// messages in the blocks, at the speed of the disk.
 //
 // The files that describe a stream or a consumer (meta.inf) have a checksum.
 // Files that are longer than any of their kind can be are refused: they are read
@@ -45,9 +43,8 @@ const (
 	maxBlock = 64 << 20
 )
 
-// checkStore removes the consumers below dir whose state cannot be true, and
-// returns them; and the indexes of all streams. An error means that the store as a whole cannot be
-// what a server left.
+// checkStore removes, below dir, the consumers with an invalid state, which it returns, and the
+// indexes of all streams. An error means that no server can have left the store like this.
 func checkStore(dir string) (removed []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

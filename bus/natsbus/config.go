@@ -23,8 +23,8 @@ type Config struct {
 	Leaf string
 	// Dir is where the embedded server stores; needed without URL.
 	Dir string
-	// Listen is a loopback host:port on which the embedded server is open to
-	// other processes of this host, without a password; empty: to nobody.
+	// Listen is a loopback host:port on which the embedded server is open to other processes of
+	// this host, without a password; empty: it is not open.
 	Listen string
 	// Source names this publisher in every Origin; needed, at most 253 bytes.
 	Source string
@@ -45,7 +45,7 @@ type Config struct {
 	CA, Cert, Key string
 	// TLS replaces CA, Cert and Key when it is not nil.
 	TLS *tls.Config
-	// MaxStore bounds what the embedded server stores, in bytes; 0: 1 GiB.
+	// MaxStore is the largest size of the embedded server's store, in bytes; 0: 1 GiB.
 	MaxStore int64
 	// Replicas is how many servers of an external cluster hold each stream; 0: 1.
 	Replicas int
@@ -64,11 +64,10 @@ type Config struct {
 	// PublishTimeout is how long Publish tries to store a Durable or Latest
 	// value, over restarts of the server; 0: 30 s.
 	PublishTimeout time.Duration
-	// PendingBytes bounds, per subscription, the telemetry that waits for its
-	// handler, and the telemetry that waits to be sent; what is over is shed
-	// and counted; 0: 16 MiB.
+	// PendingBytes limits, for each subscription, the telemetry that waits for its handler, and the
+	// telemetry that waits to be sent. The surplus is dropped and counted; 0: 16 MiB.
 	PendingBytes int
-	// Logger gets what the connection and the embedded server say; nil: silent.
+	// Logger receives the log of the connection and of the embedded server; nil: no log.
 	Logger *slog.Logger
 }
 
@@ -144,7 +143,7 @@ func (c *Config) options() []nats.Option {
 	return append(opts,
 		nats.Name("trimtab "+c.Source),
 		nats.MaxReconnects(-1),
-		// Who changes the server's secrets and ours must not do it at once.
+		// An operator may change the secrets of the server and of this process one after the other.
 		nats.IgnoreAuthErrorAbort(),
 		nats.CustomReconnectDelay(reconnectDelay),
 		nats.ReconnectBufSize(c.PendingBytes),

@@ -30,7 +30,7 @@ type connection struct {
 
 	making sync.Mutex // see makes
 
-	// endBy is until when the end of the process may wait; nil: it does not end.
+	// endBy is the deadline of requests while the process ends; nil: the process is not ending.
 	endBy atomic.Pointer[time.Time]
 
 	mu    sync.Mutex
@@ -80,7 +80,7 @@ func (n *connection) connect() error {
 	return nil
 }
 
-// greet notes a NATS server of another release than the one that is tested.
+// greet records whether the NATS server is of another release than the tested one.
 func (n *connection) greet(c *nats.Conn) {
 	v := c.ConnectedServerVersion()
 	n.untested.Store(releaseOf(v) != releaseOf(server.VERSION))
@@ -212,7 +212,7 @@ func (n *connection) unanswered(began time.Time, err error) error {
 	return err
 }
 
-// flush waits until the server has read what was sent before.
+// flush waits until the server has read everything sent before.
 func (n *connection) flush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

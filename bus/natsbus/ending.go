@@ -8,12 +8,12 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// EndBy sets the time by which the process must end: from now on all storing and asking together
-// fail at that time. Otherwise a store that does not answer, as on a full disk, would take some
-// seconds for each stage and state.
+// EndBy sets the time by which the process must end: all requests and writes to the store fail at
+// that time. Otherwise a store that does not answer, such as one on a full disk, would delay the
+// end by some seconds for each stage and state.
 func (n *connection) EndBy(at time.Time) { n.endBy.Store(&at) }
 
-// inTime is ctx, cut off where the process must no longer wait.
+// inTime returns ctx with the deadline set by EndBy, if any.
 func (n *connection) inTime(ctx context.Context) (context.Context, context.CancelFunc) {
 	if at := n.endBy.Load(); at != nil {
 		return context.WithDeadline(ctx, *at)
@@ -21,7 +21,7 @@ func (n *connection) inTime(ctx context.Context) (context.Context, context.Cance
 	return ctx, func() {}
 }
 
-// ending is err, with the reason where the process must no longer wait.
+// ending returns err; if the deadline of EndBy has passed, it adds that reason.
 func (n *connection) ending(err error) error {
 	if at := n.endBy.Load(); err != nil && at != nil && !time.Now().Before(*at) {
 		return fmt.Errorf("%w: %w", bus.ErrEnding, err)
@@ -29,8 +29,8 @@ func (n *connection) ending(err error) error {
 	return err
 }
 
-// stopServer stops the embedded server. One that does not stop in time, as on a disk that
-// fails, is left to the end of the process, with its lock.
+// stopServer stops the embedded server. If the server does not stop in time, for example because
+// its disk fails, it runs until the process ends, and keeps its lock until then.
 func (n *connection) stopServer() {
 	stopped := make(chan struct{})
 	go func(e *embedded) {

@@ -54,7 +54,7 @@ func startLeaf(ctx context.Context, c Config) (*leafNode, error) {
 		return nil, err
 	}
 	remote := &server.RemoteLeafOpts{TLS: true, TLSConfig: secure, TLSTimeout: leafPatience.Seconds(), FirstInfoTimeout: leafPatience, DialTimeout: leafPatience,
-		IgnoreDiscoveredServers: true, // it is told all of them
+		IgnoreDiscoveredServers: true, // it is configured with all of them
 		// By default both ends compress, which takes 4 MiB of each for every link:
 		// more than all else that an agent costs a central server.
 		Compression: server.CompressionOpts{Mode: server.CompressionOff},
@@ -95,7 +95,7 @@ func startLeaf(ctx context.Context, c Config) (*leafNode, error) {
 	return l, nil
 }
 
-// joined reports whether the link carries.
+// joined reports whether the link to a central server is up.
 func (l *leafNode) joined() bool { return l.NumLeafNodes() > 0 }
 
 func (l *leafNode) close() {

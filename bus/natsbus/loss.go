@@ -15,15 +15,15 @@ const (
 	maxSequences = 1 << 16
 )
 
-// losses counts what is missing from the sequences that a subscription sees.
-// It is safe for concurrent use.
+// losses counts the missing messages of the sequences that a subscription receives. It is safe for
+// concurrent use.
 type losses struct {
 	mu        sync.Mutex
 	sequences map[sequenceID]*sequence
 	lost      uint64
 }
 
-// sequenceID names one sequence: what one publisher sent on one subject.
+// sequenceID identifies a sequence: the messages of one publisher on one subject.
 type sequenceID struct {
 	source      string
 	incarnation uint64
@@ -43,7 +43,7 @@ type gap struct {
 	since    time.Time
 }
 
-// arrived notes that message n of id is here.
+// arrived records that message n of the sequence id arrived.
 func (l *losses) arrived(id sequenceID, n uint64, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (s *sequence) late(n uint64) {
 	}
 }
 
-// forget drops one followed sequence, counting what it still misses.
+// forget drops one sequence, and counts its missing messages as lost.
 func (l *losses) forget() {
 	for id, s := range l.sequences {
 		for _, g := range s.gaps {

@@ -30,7 +30,7 @@ type kind struct {
 	topic.Topic
 	stream StreamInfo
 	lost   lossBook
-	// shed counts what did not fit into a queue of this process.
+	// shed counts the values that did not fit into a queue of this process.
 	shed atomic.Uint64
 
 	published, delivered, unreadable, again, older atomic.Uint64
@@ -140,8 +140,8 @@ func (b *Bus) Stats() bus.Stats {
 	return s
 }
 
-// Close ends all subscriptions, sends what waits to be sent, and stops an
-// embedded server. It returns nil.
+// Close ends all subscriptions, sends the values that wait, and stops an embedded server. It
+// returns nil.
 func (b *Bus) Close() error {
 	stops, first := b.subscriptions.close()
 	if !first {
@@ -155,7 +155,7 @@ func (b *Bus) Close() error {
 		b.shed.close()
 	}
 	if b.conn.IsConnected() {
-		// The server must have read what Publish handed over.
+		// Waits until the server has read the values that Publish sent.
 		_ = b.conn.FlushTimeout(time.Second)
 	}
 	if b.server != nil {

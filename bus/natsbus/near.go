@@ -24,9 +24,9 @@ const keepEvery = 30 * time.Second
 // longest go first.
 const maxKept = 1 << 16
 
-// near hands Shed and Latest values from publisher to subscriber inside this process, without
-// encoding them: an embedded server that does not listen has no other client, and most traffic is
-// of these kinds. Values are never changed after they were handed over, so they can be shared.
+// near passes Shed and Latest values from publisher to subscriber inside this process, without
+// encoding them. It is used when the embedded server has no other client; most traffic is of these
+// kinds. Values are never changed after they were handed over, so they can be shared.
 //
 // A Latest value is stored, for the next start of the process, every keepEvery and when the bus
 // is closed. It is stored at once while a group subscribes to its kind, since the group resumes
@@ -78,7 +78,7 @@ func openNear(ctx context.Context, b *Bus) *near {
 	return n
 }
 
-// carries reports whether values of k are handed over without the server.
+// carries reports whether values of k go from publisher to subscriber without the server.
 func (n *near) carries(k *kind) bool {
 	return n != nil && (k.Delivery == topic.Shed || k.Delivery == topic.Latest)
 }
@@ -94,7 +94,7 @@ func (n *near) latest() []*kind {
 	return out
 }
 
-// load reads what an earlier process stored of k.
+// load reads the values of k that an earlier process stored.
 func (n *near) load(ctx context.Context, k *kind) error {
 	s, err := n.bus.js.Stream(ctx, k.stream.Name)
 	if err != nil {
@@ -121,8 +121,8 @@ func (n *near) load(ctx context.Context, k *kind) error {
 	return nil
 }
 
-// publish hands v over. A value that must be stored at once is stored first, and an error means
-// that no subscriber got it.
+// publish passes v to its subscribers. If v must be stored at once, publish stores it first, and an
+// error means that no subscriber got it.
 func (n *near) publish(ctx context.Context, k *kind, v trimtab.Value, o trimtab.Origin) error {
 	if err := v.Validate(); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (n *near) store(ctx context.Context, k *kind, d bus.Delivery) error {
 	return err
 }
 
-// hand gives d to all its subscribers; dirty: it is not stored yet.
+// hand passes d to all its subscribers. dirty says that d is not stored yet.
 func (n *near) hand(k *kind, d bus.Delivery, dirty bool) error {
 	key := d.Value.Key()
 	n.mu.Lock()
@@ -215,7 +215,7 @@ func (n *near) inOrder(k *kind) []*keptValue {
 	return out
 }
 
-// run stores what is new until ctx ends.
+// run stores new values every keepEvery until ctx ends.
 func (n *near) run(ctx context.Context) {
 	defer close(n.done)
 	// Stages save their states every minute from the start. Half way between, the server has
@@ -255,7 +255,7 @@ func (n *near) flush(ctx context.Context, k *kind) {
 	}
 }
 
-// close stores what is new and ends n; its subscriptions have ended.
+// close stores the new values and ends n. Its subscriptions must have ended.
 func (n *near) close() {
 	if n == nil {
 		return

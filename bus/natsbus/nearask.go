@@ -97,7 +97,7 @@ func (n *near) answerersOf(k *kind, key string) (all []*nearAnswerer, err error)
 	return all, nil
 }
 
-// handle waits for its turn, for so long at most, and runs the handler.
+// handle waits for its turn, at most atMost, and runs the handler.
 func (a *nearAnswerer) handle(ctx context.Context, atMost time.Duration, d bus.Delivery) error {
 	select {
 	case a.turn <- struct{}{}:
@@ -115,7 +115,7 @@ func (a *nearAnswerer) handle(ctx context.Context, atMost time.Duration, d bus.D
 	return err
 }
 
-// wait waits for a turn that another publisher has.
+// wait waits while another publisher has its turn.
 func (a *nearAnswerer) wait(ctx context.Context, atMost time.Duration) error {
 	a.waits.Add(1)
 	defer a.waits.Add(-1)

@@ -15,19 +15,19 @@ import (
 	"github.com/trimtab/trimtab/topic"
 )
 
-// nearSub is a subscription to values that are handed over. Of a Latest kind at
-// most one value of each key waits, the newest.
+// nearSub is a subscription to values that are passed on inside the process. At most one value of
+// each key of a Latest kind waits, the newest.
 type nearSub struct {
 	near *near
 	kind *kind
 	bus.Subscription
-	news chan struct{} // has an element when there may be something
+	news chan struct{} // has an element when a value may be waiting
 
 	// near.mu guards these.
 	waits []*waiting
 	byKey map[string]*waiting // of Latest
 	bytes int
-	now   *waiting // with the handler
+	now   *waiting // being handled
 }
 
 type waiting struct {
@@ -68,7 +68,7 @@ func (n *near) subscribe(_ context.Context, k *kind, s bus.Subscription) (stop f
 func (s *nearSub) push(d bus.Delivery, key string) {
 	if s.kind.Delivery == topic.Latest {
 		if w := s.byKey[key]; w != nil {
-			w.Delivery = d // overtaken
+			w.Delivery = d // a newer value replaces the one that waits
 			return
 		}
 		w := &waiting{Delivery: d}
@@ -134,7 +134,8 @@ func (s *nearSub) next() (bus.Delivery, bool) {
 	return w.Delivery, true
 }
 
-// handle delivers d; a Latest value again until it was handled, was overtaken or the bus gave up.
+// handle delivers d. It repeats a Latest value until it was handled, a newer one waits, or it was
+// tried MaxDeliver times.
 func (s *nearSub) handle(ctx context.Context, d bus.Delivery) {
 	c := &s.near.bus.config
 	for {
@@ -170,7 +171,7 @@ func (s *nearSub) overtaken(key string, again int) bool {
 	return s.byKey[key] != nil
 }
 
-// putAside stores where a person can look at it what could not be handled.
+// putAside stores a value that could not be handled as a dead letter.
 func (s *nearSub) putAside(ctx context.Context, d bus.Delivery, cause error) error {
 	data, err := codec.Encode(d.Value, d.Origin)
 	if err == nil {
@@ -184,7 +185,7 @@ func (s *nearSub) putAside(ctx context.Context, d bus.Delivery, cause error) err
 	return nil
 }
 
-// queue returns how many values wait, and since when.
+// queue returns how many values wait, and since when the oldest has waited.
 func (s *nearSub) queue(context.Context) (bus.Queue, error) {
 	q := bus.Queue{For: s.For, Kind: s.Kind, Consumer: s.Consumer}
 	s.near.mu.Lock()

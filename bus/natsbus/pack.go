@@ -17,12 +17,12 @@ const (
 	encodingS2     = "s2"
 	// packFrom is the size from which a message is compressed, in bytes.
 	packFrom = 1 << 10
-	// maxUnpacked bounds what a compressed message may hold.
+	// maxUnpacked is the largest decompressed size of a message, in bytes.
 	maxUnpacked = codec.MaxBytes
 )
 
-// alone reports whether nobody but this process can reach the bus: what it
-// stores is then compressed, since no other program reads it.
+// alone reports whether no other process can reach the bus. It then compresses what it stores,
+// since no other program reads it.
 func (c *Config) alone() bool { return c.URL == "" && c.Listen == "" }
 
 // pack compresses the data of a message if that makes it smaller. A plan of 100 workloads takes a

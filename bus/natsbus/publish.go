@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// headerOrigin holds "source incarnation sequence place", the source escaped; place is the
-	// number of this message among those that this publisher sent on this subject.
+	// headerOrigin holds "source incarnation sequence place", with the source escaped. place is
+	// this message's number in the sequence of messages from this publisher on this subject.
 	headerOrigin = "Trimtab-Origin"
 	// headerError holds the handler's error in the answer to a request, headerErrorKind which of
 	// the errorKinds it is.
@@ -160,7 +160,7 @@ func (b *Bus) storeNow(ctx context.Context, k *kind, m *nats.Msg, o trimtab.Orig
 		return fmt.Errorf("ask server that stores: %w", err)
 	}
 	id, answer := formatOrigin(o, 0), deadline
-	if !now.IsZero() { // servers before 2.10 do not tell
+	if !now.IsZero() { // servers before 2.10 do not report it
 		var until time.Time
 		until, answer = storeBy(now, asked, time.Now(), deadline)
 		m.Header = nats.Header{headerUntil: {strconv.FormatInt(until.UnixNano(), 10)}}

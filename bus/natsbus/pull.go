@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// pullExpiry is how long the server keeps one request for a message, heartbeat how often it
-	// confirms in between that it still does.
+	// pullExpiry is how long the server keeps one request for a message; heartbeat is how often the
+	// server confirms in between that it still has the request.
 	pullExpiry, heartbeat = 30 * time.Second, 2 * time.Second
 )
 
-// heartbeat is how often the server confirms a request of this bus. Agents are many and have
-// three consumers each: confirming 1,000 of them every 2 s takes 1,500 messages a second. A
-// server inside this process does not disappear. After two missing confirmations the request is
-// sent again.
+// heartbeat is how often the server confirms a request of this bus. Confirming the requests of
+// 1,000 agents, with three consumers each, every 2 s would take 1,500 messages a second, so an
+// agent has a longer interval. A server inside this process does not disappear. After two missing
+// confirmations the request is sent again.
 func (c *Config) heartbeat() time.Duration {
 	switch {
 	case c.alone():
@@ -31,8 +31,8 @@ func (c *Config) heartbeat() time.Duration {
 	return max(heartbeat, min(5*heartbeat, c.Lease/12))
 }
 
-// errReconnected and errSilent end a pull: the request is not at the server
-// any more, or cannot be known to be.
+// errReconnected and errSilent end a pull: the server no longer has the request, or may not have
+// it.
 var (
 	errReconnected = errors.New("reconnected")
 	errSilent      = errors.New("consumer is silent")
@@ -48,11 +48,11 @@ type pull struct {
 	request []byte
 	// ackNext acknowledges a message and asks for the next in one.
 	ackNext []byte
-	// heartbeat is how often the server says that the request stands.
+	// heartbeat is how often the server confirms that it still has the request.
 	heartbeat time.Duration
-	// asked says that a request stands at the server.
+	// asked says that the server has a request.
 	asked bool
-	// answers is called when the server says anything; nil: nobody asks.
+	// answers is called whenever a message of the server arrives; it may be nil.
 	answers func()
 }
 
@@ -107,7 +107,7 @@ func (p *pull) done(m *nats.Msg) error {
 	return err
 }
 
-// wait waits for anything that the server says.
+// wait waits for the next message of the server, of any kind.
 func (p *pull) wait(ctx context.Context) (*nats.Msg, error) {
 	timeout, cancel := context.WithTimeout(ctx, 2*p.heartbeat)
 	defer cancel()
@@ -118,7 +118,7 @@ func (p *pull) wait(ctx context.Context) (*nats.Msg, error) {
 	return m, err
 }
 
-// status reads the status of an answer that is no message.
+// status handles an answer that is a status, and not a message.
 func (p *pull) status(code, text string) error {
 	switch code {
 	case "100": // heartbeat
@@ -132,7 +132,7 @@ func (p *pull) status(code, text string) error {
 	return fmt.Errorf("consumer answers %s %s", code, text)
 }
 
-// close ends the pull and hands what had already been sent to late.
+// close ends the pull and passes messages that were already sent to late.
 func (p *pull) close(late func(*nats.Msg)) {
 	if p.sub.Drain() != nil {
 		return

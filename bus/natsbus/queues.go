@@ -33,7 +33,7 @@ func (b *Bus) Queues(ctx context.Context) (bus.Queues, error) {
 	asking.Wait()
 	for i, err := range failed {
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
-			continue // it ended, or is about to be made anew
+			continue // the consumer ended, or is about to be created again
 		}
 		if err != nil {
 			errs = errors.Join(errs, err)
@@ -66,7 +66,7 @@ func (b *Bus) aside(ctx context.Context, into map[trimtab.Kind]uint64) error {
 	return nil
 }
 
-// queue returns what the server holds for the consumer.
+// queue returns the server's queue for the consumer.
 func (d *storedSub) queue(ctx context.Context) (bus.Queue, error) {
 	q := bus.Queue{For: d.For, Kind: d.Kind, Consumer: d.Consumer}
 	c, err := d.bus.js.Consumer(ctx, d.kind.stream.Name, d.name)
@@ -84,7 +84,7 @@ func (d *storedSub) queue(ctx context.Context) (bus.Queue, error) {
 	}
 	first, err := s.GetMsg(ctx, info.AckFloor.Stream+1, jetstream.WithGetMsgSubject(filter(d.Subscription)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return q, nil // handled meanwhile, or overtaken
+		return q, nil // handled meanwhile, or replaced by a newer message
 	}
 	if err != nil {
 		return q, err
@@ -100,6 +100,6 @@ func (c *coreSub) queue(context.Context) (bus.Queue, error) {
 	if err == nil {
 		q.Waiting = uint64(max(n, 0))
 	}
-	// One that just ended has nothing that waits.
+	// A subscription that just ended has nothing waiting.
 	return q, nil
 }

@@ -9,10 +9,10 @@ import (
 
 // Reached is the result of [Reach].
 type Reached struct {
-	// Server is its version, Trip how long an answer takes.
+	// Server is the version of the server; Trip is the round-trip time of a request.
 	Server string
 	Trip   time.Duration
-	// Missing are the streams that the role uses and nobody has made yet.
+	// Missing are the streams that the role uses and that do not exist yet.
 	Missing []string
 }
 

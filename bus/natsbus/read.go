@@ -19,7 +19,7 @@ import (
 type reads struct {
 	mu    sync.Mutex
 	known map[place]*decoded
-	// order has the places in order of arrival, bytes what their messages hold.
+	// order has the cached messages in order of arrival; bytes is the sum of their sizes.
 	order []place
 	bytes int
 
@@ -30,7 +30,7 @@ type reads struct {
 	sentBytes int
 }
 
-// sent is a value with the bytes that it was published as.
+// sent is a published value with its encoded bytes.
 type sent struct {
 	value  trimtab.Value
 	origin trimtab.Origin
@@ -65,7 +65,7 @@ type decoded struct {
 	err    error
 }
 
-// at returns the entry of a message; the caller decodes it if it is the first.
+// at returns the cache entry of a message. The first caller decodes the message.
 func (r *reads) at(p place, bytes int) *decoded {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,7 +113,7 @@ func (r *reads) publishes(id string, s sent) {
 	}
 }
 
-// own returns the value of this process whose message is m, byte by byte.
+// own returns the published value of this process that was encoded to exactly the bytes of m.
 func (r *reads) own(m *nats.Msg) (sent, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *reads) own(m *nats.Msg) (sent, bool) {
 	return s, ok && bytes.Equal(s.data, m.Data)
 }
 
-// readStored decodes a message of a stream, once for all that get it.
+// read decodes a message of a stream once for all its subscribers.
 func (r *reads) read(k *kind, m *nats.Msg, meta *nats.MsgMetadata) (trimtab.Value, trimtab.Origin, error) {
 	holds, err := unpackedLen(m.Header, m.Data)
 	if err == nil {

@@ -24,7 +24,7 @@ const (
 	Planner   Role = "planner"
 	Agent     Role = "agent"
 	Console   Role = "console"
-	// Observer reads everything that is not a request, and publishes nothing.
+	// Observer reads all values except requests, and publishes nothing.
 	Observer Role = "observer"
 )
 
@@ -33,8 +33,8 @@ func Roles() []Role { return []Role{Collector, Analyzer, Planner, Agent, Console
 
 // The buckets that belong to one role.
 const (
-	// BucketAnalyzers and BucketCollectors hold the locks of what one analyzer
-	// or collector does at a time.
+	// BucketAnalyzers and BucketCollectors hold the locks that let only one analyzer or collector
+	// do a piece of work at a time.
 	BucketAnalyzers  = "analyzers"
 	BucketCollectors = "collectors"
 	// BucketSnapshots keeps the learned state of analyzers, BucketPlanner the other state of a
@@ -45,8 +45,8 @@ const (
 	// candidates refer to.
 	BucketJobs     = "jobs"
 	BucketMachines = "machines"
-	// BucketThresholds has, by pool and host, the limits that a co-location controller
-	// found for services, and what else it learned.
+	// BucketThresholds has, by pool and host, the limits that a co-location controller found for
+	// services, and its other learned state.
 	BucketThresholds = "thresholds"
 	bucketLeaders    = "leaders"
 )
@@ -54,10 +54,7 @@ const (
 // who lists the roles that may publish and read a row of the table.
 type who struct{ publish, read []Role }
 
-// whoMay returns that column of the table. Only the planner publishes what it reads or reads what
-// it publishes: a role that may write into a stream and have the server send from it could forge
-// the stream's messages, since a server does not check where an answer goes. Buckets are read
-// value by value, with headers that show this.
+// whoMay returns the publish and read columns of a row.
 func whoMay(row StreamInfo) who {
 	if row.Bucket {
 		return map[string]who{
@@ -71,7 +68,7 @@ func whoMay(row StreamInfo) who {
 			BucketThresholds: {[]Role{Agent}, []Role{Agent, Console}},
 		}[row.Name]
 	}
-	if row.Kind == "" { // UNREADABLE: who reads a stored kind puts aside what it cannot read
+	if row.Kind == "" { // UNREADABLE: every reader of a stored kind writes dead letters
 		return who{[]Role{Analyzer, Planner, Agent, Console}, []Role{Console}}
 	}
 	return map[trimtab.Kind]who{
@@ -99,19 +96,19 @@ func whoMay(row StreamInfo) who {
 
 // Scope limits a user further than its role.
 type Scope struct {
-	// Pool is the pool that an agent has knobs of.
+	// Pool is the pool in which an agent has knobs.
 	Pool string
-	// Host is the host of an agent, and the name in what it publishes.
+	// Host is the host of an agent; the subjects that it publishes contain the name.
 	Host string
-	// Secret is the agent's; see [SecretOf].
+	// Secret is the agent's secret; see [SecretOf].
 	Secret string
 	// Places are the consumers of all agents, which store how far each has read a stream: only
 	// their agents use them. See [ConsumerOf].
 	Places []string
 }
 
-// Permissions are NATS permissions of one user. A NATS server denies what is
-// not allowed, and what is denied also where it is allowed.
+// Permissions are NATS permissions of one user. A NATS server denies every subject that is not
+// allowed; a denied subject stays denied even if it is also allowed.
 type Permissions struct {
 	Publish, Deny, Subscribe []string
 	// Answers allows one answer to each request that was received.
@@ -170,7 +167,7 @@ func SecretOf(key []byte) string {
 // GroupOf is the group in which the actuator of a host subscribes.
 func GroupOf(host string) string { return "actuator-" + host }
 
-// PermissionsOf derives from the table what a user needs, and no more.
+// PermissionsOf derives from the table the least permissions that a user needs.
 func PermissionsOf(r Role, s Scope) Permissions {
 	p := Permissions{Publish: []string{userInfo}, Subscribe: []string{Inbox(r, s.Host) + ".>"}}
 	if r == Observer {
@@ -188,7 +185,7 @@ func PermissionsOf(r Role, s Scope) Permissions {
 			p.row(row, r, s, slices.Contains(may.publish, r), slices.Contains(may.read, r))
 		}
 		if r == Planner && row.Name != "" && row.Name != others {
-			// It is trusted most, and makes what the others use.
+			// The planner has the most rights: it creates the streams that the other roles use.
 			p.api("STREAM.CREATE", stream(row))
 			p.api("STREAM.UPDATE", stream(row))
 			p.api("STREAM.INFO", stream(row))
@@ -211,7 +208,7 @@ func PermissionsOf(r Role, s Scope) Permissions {
 	return p
 }
 
-// stream is the name of the stream that keeps a row.
+// stream returns the name of the stream that stores a row.
 func stream(row StreamInfo) string {
 	if row.Bucket {
 		return "KV_" + row.Name
@@ -251,7 +248,7 @@ func (p *Permissions) bucket(name, key string, write, read bool) {
 	}
 }
 
-// row adds what one kind needs.
+// row adds the permissions for one kind.
 func (p *Permissions) row(row StreamInfo, r Role, s Scope, write, read bool) {
 	if row.Name != "" && (write || read) {
 		p.api("STREAM.INFO", row.Name)
@@ -261,7 +258,7 @@ func (p *Permissions) row(row StreamInfo, r Role, s Scope, write, read bool) {
 	}
 	switch {
 	case !read:
-	case row.Kind == speculation.KindPlacements: // what another host is to run is not for it
+	case row.Kind == speculation.KindPlacements: // an agent may not read the placements of other hosts
 		p.Subscribe = append(p.Subscribe, bus.Subject(row.Kind, (&speculation.Placements{Pool: s.Pool, Host: s.Host}).Key()))
 	case row.Name == "":
 		p.Subscribe = append(p.Subscribe, row.Subjects)
@@ -282,7 +279,8 @@ func (p *Permissions) row(row StreamInfo, r Role, s Scope, write, read bool) {
 	}
 }
 
-// consumer adds making one, asking it and telling it.
+// consumer adds the permissions to create a consumer, to request messages from it and to
+// acknowledge them.
 func (p *Permissions) consumer(stream, name, filter string) {
 	p.api("CONSUMER.CREATE", stream, name, filter)
 	for _, call := range []string{"CONSUMER.INFO", "CONSUMER.DELETE", "CONSUMER.MSG.NEXT"} {
@@ -309,8 +307,8 @@ func subjectsOf(k trimtab.Kind, r Role, s Scope) string {
 	return "trimtab." + string(k) + ".*"
 }
 
-// missing lists what of need is not granted, as "publish SUBJECT" and
-// "subscribe SUBJECT".
+// missing lists the permissions in p that granted lacks, as "publish SUBJECT" and "subscribe
+// SUBJECT".
 func (p *Permissions) missing(granted *Permissions) (lacks []string) {
 	for _, s := range p.Publish {
 		if !anyCovers(granted.Publish, s) || anyCovers(granted.Deny, s) {

@@ -31,7 +31,7 @@ const (
 	// stopWithin bounds the end of a server that did not start well, or when the process
 	// ends.
 	stopWithin = 10 * time.Second
-	// keptAside is how many stores are kept that were moved aside.
+	// keptAside is how many damaged stores are kept after they were moved aside.
 	keptAside = 2
 )
 
@@ -40,12 +40,12 @@ type embedded struct {
 	*server.Server
 	lock *os.File
 	log  *serverLog
-	// stores and consumers are how many were damaged and made anew at the start.
+	// stores and consumers count those that were damaged and created again at the start.
 	stores, consumers uint64
 }
 
-// startEmbedded starts the server on c.Dir. A store that cannot be what a server
-// left, or that it cannot start on in time, is moved to <dir>.corrupt-N, and it
+// startEmbedded starts the server on c.Dir. If no server can have left the store in this state, or
+// if the server does not start on it in time, startEmbedded moves the store to <dir>.corrupt-N and
 // starts on an empty one.
 func startEmbedded(c Config) (*embedded, error) {
 	lock, err := lockDir(c.Dir)
@@ -90,7 +90,7 @@ func startOver(c Config, cause error) error {
 	return err
 }
 
-// close stops the server and gives the store free.
+// close stops the server and releases the lock on the store.
 func (e *embedded) close() {
 	e.Shutdown()
 	e.WaitForShutdown()
@@ -198,7 +198,7 @@ func startServer(c Config) (*server.Server, *serverLog, error) {
 		JetStream: true, StoreDir: c.Dir, SyncInterval: syncEvery,
 		JetStreamMaxStore: c.MaxStore, JetStreamMaxMemory: 16 << 20,
 		MaxControlLine: 8 << 10, MaxPending: 64 << 20,
-		MaxClosedClients: 16, // what the server would tell of those that left; it has room for 10,000
+		MaxClosedClients: 16, // kept for monitoring; the default is 10,000
 	}
 	if c.Listen != "" {
 		if err := listenOn(opts, c.Listen); err != nil {

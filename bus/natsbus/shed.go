@@ -93,7 +93,7 @@ func (s *shedder) gather(first shed) []shed {
 	return all
 }
 
-// close sends what is queued, for at most a second.
+// close sends the queued values, for at most a second.
 func (s *shedder) close() {
 	s.mu.Lock()
 	if !s.closed {

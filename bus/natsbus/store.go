@@ -14,16 +14,15 @@ import (
 	"github.com/trimtab/trimtab/internal/pause"
 )
 
-// store has what the server keeps: the streams and buckets of the table.
+// store manages the streams and buckets of the table on the server.
 type store struct {
 	connection
 	streams []StreamInfo
 }
 
-// storeAs sends m to its stream until that acknowledges, under one message
-// id, so that a repeated attempt is stored once. failed gets the error of each
-// attempt, nil when it was stored. The error is bus.ErrInDoubt where an attempt
-// was not answered.
+// storeAs sends m until its stream acknowledges it. All attempts have one message id, so that the
+// stream stores m once. failed gets the error of each attempt, and nil on success. The returned
+// error is bus.ErrInDoubt if an attempt got no answer.
 func (st *store) storeAs(ctx context.Context, m *nats.Msg, id string, failed *atomic.Pointer[error]) (ack *jetstream.PubAck, err error) {
 	ctx, cancel := context.WithTimeout(ctx, st.config.PublishTimeout)
 	defer cancel()
@@ -33,7 +32,7 @@ func (st *store) storeAs(ctx context.Context, m *nats.Msg, id string, failed *at
 			err = inDoubt{err}
 		}
 	}()
-	var cause error // the last one that says more than that time is over
+	var cause error // the last error other than that the time is over
 	for attempt := 0; ; attempt++ {
 		ack, err := st.storeOnce(ctx, m, id)
 		if err == nil {
@@ -45,16 +44,16 @@ func (st *store) storeAs(ctx context.Context, m *nats.Msg, id string, failed *at
 			cause = err
 		}
 		err = st.plain(cause)
-		told := err // err changes below
+		told := err // a copy, since err changes below
 		failed.Store(&told)
 		if ctx.Err() != nil || st.conn.IsClosed() || errors.Is(err, nats.ErrMaxPayload) {
 			return nil, fmt.Errorf("store: %w", err)
 		}
 		if isMissing(err) && !errors.Is(err, errApart) {
-			// Also a server that is starting answers like one without streams.
+			// A server that is still starting also answers as if it had no streams.
 			err = errors.Join(err, st.makeStreams(ctx))
 		}
-		// A connection that is back is used at once.
+		// Retry at once when the connection is back.
 		again, done := st.untilReconnect(ctx)
 		pause.For(again, min(20*time.Millisecond<<min(attempt, 8), time.Second))
 		done()
@@ -86,7 +85,7 @@ func (st *store) serverTime(ctx context.Context, stream string) (time.Time, erro
 	return s.CachedInfo().TimeStamp, nil
 }
 
-// storeOnce makes a new message each time: PublishMsg changes the one it gets.
+// storeOnce makes one attempt, with a copy of m: PublishMsg changes the message that it gets.
 func (st *store) storeOnce(ctx context.Context, m *nats.Msg, id string) (*jetstream.PubAck, error) {
 	if !st.conn.IsConnected() {
 		// The client would keep it and send it after a reconnection, also when

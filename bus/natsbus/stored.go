@@ -45,7 +45,7 @@ type storedSub struct {
 	unreachable string
 }
 
-// label is the consumer's name for people: that of an agent has a secret at its end.
+// label returns the consumer's name for people, without the secret at the end of an agent's.
 func (d *storedSub) label() string {
 	if d.bus.secret == "" {
 		return d.name
@@ -53,8 +53,8 @@ func (d *storedSub) label() string {
 	return strings.Replace(d.name, "--"+d.bus.secret, "", 1)
 }
 
-// tell calls Trouble with the reason why nothing can be delivered, or, after such a call,
-// with nil once messages arrive again.
+// tell calls Trouble with the reason while nothing can be delivered, and with nil when messages
+// arrive again.
 func (d *storedSub) tell(err error) {
 	if d.Trouble == nil || err == nil && !d.troubled {
 		return
@@ -92,8 +92,8 @@ func (b *Bus) subscribeStored(ctx context.Context, k *kind, s bus.Subscription) 
 	return func() { forget(); cancel(); done.Wait(); leave() }, nil
 }
 
-// openPatiently retries while the server answers too late: a busy server, or one that has just
-// started, is no reason for a stage to end. Trouble is called meanwhile.
+// openPatiently opens the pull, and retries while the server answers too late: a busy server, or
+// one that has just started, is no reason for a stage to end. Meanwhile it calls Trouble.
 func (d *storedSub) openPatiently(ctx context.Context) (*pull, error) {
 	for began := time.Now(); ; {
 		p, err := d.open(ctx, time.Time{})
@@ -253,7 +253,7 @@ func (d *storedSub) run(ctx context.Context, p *pull) {
 		if p != nil {
 			d.consume(ctx, p)
 			p, attempt = nil, 0
-			// A pause, in case the server refuses at once each time.
+			// A pause, in case the server refuses every time at once.
 			pause.For(ctx, 20*time.Millisecond)
 			continue
 		}
@@ -271,14 +271,13 @@ func (d *storedSub) run(ctx context.Context, p *pull) {
 		defer cancel()
 		ctx, done := d.bus.makes(ctx)
 		defer done()
-		// The server forgets it by itself when this does not arrive.
+		// If the deletion does not arrive, the server deletes the consumer when it is inactive.
 		_ = d.bus.js.DeleteConsumer(ctx, d.kind.stream.Name, d.name)
 	}
 }
 
-// resume is the time from which a nameless subscriber wants its messages
-// again: that of its last, but never later than now, should a clock have
-// been set back.
+// resume returns the time from which a nameless subscriber needs its messages again: that of its
+// last message, but never later than now, in case a clock was set back.
 func (d *storedSub) resume() time.Time {
 	now := time.Now()
 	if d.last.stored.IsZero() || d.last.stored.After(now) {
@@ -314,7 +313,7 @@ func (d *storedSub) consume(ctx context.Context, p *pull) {
 func (d *storedSub) handle(ctx context.Context, p *pull, m *nats.Msg) {
 	meta, err := m.Metadata()
 	if err != nil {
-		// Not from a stream; only a server that is none sends this.
+		// Not a message of a stream; only a faulty server sends this.
 		return
 	}
 	if meta.Sequence.Stream <= d.last.sequence && !meta.Timestamp.After(d.last.stored) {
@@ -337,7 +336,7 @@ func (d *storedSub) handle(ctx context.Context, p *pull, m *nats.Msg) {
 		return
 	}
 	if meta.NumDelivered > uint64(d.bus.config.MaxDeliver) {
-		// It was out too often without an answer: whoever had it died of it.
+		// It was delivered several times without an answer: it may have crashed its handlers.
 		d.settle(ctx, m, meta, fmt.Errorf("delivered %d times: %w", meta.NumDelivered-1, trimtab.ErrInvalid))
 		return
 	}
@@ -375,7 +374,7 @@ func (d *storedSub) settle(ctx context.Context, m *nats.Msg, meta *nats.MsgMetad
 	d.nakLater(m, min(d.bus.config.Pause<<min(n-1, 10), maxPause))
 }
 
-// done notes that everything up to meta was handled and need not be delivered again.
+// done records that everything up to meta was handled and need not be delivered again.
 func (d *storedSub) done(meta *nats.MsgMetadata) {
 	d.last.sequence, d.last.stored = meta.Sequence.Stream, meta.Timestamp
 }

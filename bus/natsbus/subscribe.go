@@ -45,7 +45,7 @@ func (b *Bus) Subscribe(ctx context.Context, s bus.Subscription) (func(), error)
 	return kept, nil
 }
 
-// filter is the subject that s wants.
+// filter returns the subject that s subscribes to.
 func filter(s bus.Subscription) string {
 	if s.Key == "" {
 		return "trimtab." + string(s.Kind) + ".*"
@@ -76,9 +76,7 @@ func (k *kind) read(subject string, h nats.Header, data []byte) (trimtab.Value, 
 	return v, o, err
 }
 
-// published refuses a message that a stream sent as the answer to a request. Otherwise a role
-// that may write a bucket could store a forged plan there, have it sent to this subject, and so
-// speak for the planner.
+// published returns an error for a message that a stream sent as the answer to a request.
 func published(h nats.Header) error {
 	if from := h.Get(jetstream.StreamHeader); from != "" {
 		return trimtab.Invalidf("no stage published this, it is an answer of the stream %.80q", from)
@@ -120,7 +118,7 @@ func (b *Bus) subscribeCore(ctx context.Context, k *kind, s bus.Subscription) (f
 	if k.Delivery == topic.Shed && !byItself(kindPrefix(k.Kind)) {
 		subject = kindPrefix(k.Kind) + "*" // a value of any key may travel with others
 		if s.Key != "" {
-			group += "--" + bus.EscapeKey(s.Key) // whose members want no other
+			group += "--" + bus.EscapeKey(s.Key) // members of another key are another group
 		}
 	}
 	var err error
@@ -134,7 +132,8 @@ func (b *Bus) subscribeCore(ctx context.Context, k *kind, s bus.Subscription) (f
 	}
 	err = c.sub.SetPendingLimits(-1, b.config.PendingBytes)
 	if k.Delivery == topic.Answered {
-		// Every one of them has a publisher that waits: they bound themselves.
+		// Each request has a publisher that waits for the answer, so the publishers bound the
+		// number of messages.
 		err = c.sub.SetPendingLimits(-1, 16*b.config.PendingBytes)
 	}
 	if err == nil {
@@ -178,7 +177,7 @@ func (c *coreSub) run(ctx context.Context) {
 	c.kind.lost.leave(c.group(), c.lost)
 }
 
-// handle delivers what a message carries, and answers it.
+// handle delivers the values in a message, and answers it.
 func (c *coreSub) handle(ctx context.Context, m *nats.Msg) {
 	key := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]
 	switch {
@@ -197,7 +196,7 @@ func (c *coreSub) handle(ctx context.Context, m *nats.Msg) {
 	}
 }
 
-// takeShed delivers one value of a Shed kind, if it is wanted and this is not ending.
+// takeShed delivers one value of a Shed kind, if the subscription wants its key and has not ended.
 func (c *coreSub) takeShed(ctx context.Context, key, origin string, m *nats.Msg) {
 	if ctx.Err() != nil || c.Key != "" && bus.EscapeKey(c.Key) != key {
 		return
@@ -257,7 +256,7 @@ func headerText(err error) string {
 	return or(s, "error")
 }
 
-// giveBack ends the subscription; publishers that wait for an answer learn that this consumer has
+// giveBack ends the subscription, and answers the publishers that still wait that this consumer has
 // gone.
 func (c *coreSub) giveBack() {
 	if c.kind.Delivery != topic.Answered {

@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 )
 
-// watched is a subscription that can report what waits for it.
+// watched is a subscription that can report its queue.
 type watched interface {
 	queue(context.Context) (bus.Queue, error)
 }
@@ -62,7 +62,8 @@ func (s *subscriptions) watched() (all []watched, closed bool) {
 	return slices.Collect(maps.Keys(s.live)), s.closed
 }
 
-// close returns what stops each subscription; no other can begin. first: it was not closed yet.
+// close marks the subscriptions as closed, so that no other can begin, and returns the function
+// that stops each. first is false if they were closed before.
 func (s *subscriptions) close() (stops []func(), first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

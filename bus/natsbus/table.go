@@ -19,26 +19,26 @@ type StreamInfo struct {
 	// that are not stored.
 	Name   string
 	Bucket bool
-	// Kind is what it holds; empty for buckets and for UNREADABLE.
+	// Kind is the kind of the stored values; empty for buckets and for UNREADABLE.
 	Kind     trimtab.Kind
 	Delivery topic.Delivery
 	Subjects string
 	// PerSubject is how many messages are kept per subject; 0: no bound.
 	PerSubject int64
-	// MaxBytes and MaxAge bound what is kept, the oldest going first; 0: no bound.
+	// MaxBytes and MaxAge limit the stored messages; the oldest are deleted first; 0: no limit.
 	MaxBytes int64
 	MaxAge   time.Duration
-	// AckWait, MaxDeliver and Unreadable hold for the consumers.
+	// AckWait, MaxDeliver and Unreadable are settings of the consumers.
 	AckWait    time.Duration
 	MaxDeliver int
 	Unreadable string
-	// Publish and Read are the roles that may.
+	// Publish and Read are the roles that may publish and read.
 	Publish, Read []Role
-	// Note says what it is for.
+	// Note says what the row is for.
 	Note string
 }
 
-// others stands for any other bucket.
+// others stands for any bucket without a row of its own.
 const others = "(others)"
 
 const mib = 1 << 20
@@ -53,8 +53,8 @@ const packedBytes = 31 * mib
 // 125 KiB the server writes blocks of 32 kB, and has no more of them in memory.
 const lockBytes = 64 << 10
 
-// Table returns everything that travels or is stored, with the limits of a
-// [Config] that others can reach.
+// Table returns all kinds, streams and buckets, with the limits for a [Config] of a bus that other
+// processes can reach.
 func Table() []StreamInfo { return tableOf(Config{URL: "any"}.withDefaults()) }
 
 func tableOf(c Config) []StreamInfo {

@@ -50,7 +50,7 @@ func eachFile(args []string) []string {
 	return out
 }
 
-// Help says what is compared.
+// Help describes the comparison.
 func (blameCmd) Help() string {
 	return "Compares recorded requests (as Jaeger, Zipkin, Tempo, Grafana, Elasticsearch and the OpenTelemetry Collector have them: see docs/traces.md) and ranks the components by their part in the growth of the tail of the latency. " +
 		"Waiting between a caller's span and its callee's counts for the callee, unless the caller's wait at least doubled at all of its callees: then the caller itself lacks CPU and is charged. " +
@@ -83,7 +83,7 @@ type blameAnswer struct {
 	IncidentSampled int         `json:"incident_sampled_requests"`
 	Tail            []tailLine  `json:"tail"`
 	Components      []blameLine `json:"components"`
-	// Notes say what of the files was left out, and why.
+	// Notes say which parts of the files were left out, and why.
 	Notes  []string `json:"notes,omitempty"`
 	chosen contribution.Growth
 }

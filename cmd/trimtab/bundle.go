@@ -54,7 +54,7 @@ const (
 	bundleTime      = time.Minute
 )
 
-// Run collects and writes; what cannot be had is named in the bundle.
+// Run collects and writes the bundle, which also names what could not be collected.
 func (c *bundleCmd) Run(ctx context.Context, t terminal) error {
 	ctx, cancel := context.WithTimeout(ctx, bundleTime)
 	defer cancel()
@@ -94,12 +94,12 @@ func (b *bundle) add(name string, data []byte) {
 	b.files = append(b.files, bundleFile{name, b.scrubber.Bytes(data)})
 }
 
-// lack notes a file that could not be read, and why.
+// lack records a file that could not be read, and why.
 func (b *bundle) lack(name string, err error) {
 	b.missing = append(b.missing, string(b.scrubber.Bytes([]byte(name+": "+err.Error()))))
 }
 
-// local adds what is known without a running trimtab.
+// local adds the files that are available without a running trimtab.
 func (b *bundle) local(c *bundleCmd) {
 	text := version.Print("trimtab") + "\n"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -135,7 +135,7 @@ func (b *bundle) running(ctx context.Context, c client.Client) {
 		if err != nil {
 			b.lack(x.name, err)
 			if status == nil {
-				return // nobody answers
+				return // no trimtab answers
 			}
 			continue
 		}

@@ -37,7 +37,7 @@ func (checkConfigCmd) Example() string {
 	return "trimtab check config trimtab.yaml\ntrimtab check config --live trimtab.yaml   # asks Prometheus and NATS as well"
 }
 
-// Run prints what is wrong, with file:line:col and a hint each.
+// Run prints all mistakes, with file:line:col and a hint each.
 func (c *checkConfigCmd) Run(ctx context.Context, t terminal) error {
 	cfg, err := config.Check(c.File)
 	if err != nil {
@@ -84,7 +84,7 @@ func withObjectives(file string, cfg *config.Config) (*config.Config, error) {
 	return cfg, nil
 }
 
-// live asks the servers, and prints what they answer.
+// live asks the servers, and prints their answers.
 func live(ctx context.Context, t terminal, cfg *config.Config) error {
 	found := doctor.Servers(ctx, cfg, doctor.Place{})
 	printFindings(t.out, found)
@@ -126,7 +126,7 @@ func (checkRulesCmd) Example() string {
 	return "trimtab check rules dashboards/rules/trimtab.rules.yaml\ntrimtab check rules /etc/prometheus/rules/*.yaml && promtool check rules /etc/prometheus/rules/*.yaml"
 }
 
-// Run prints what is wrong, with file:line:col and the nearest name.
+// Run prints all mistakes, with file:line:col and the nearest name.
 func (c *checkRulesCmd) Run(t terminal) error {
 	var files []rulefile.File
 	for _, name := range c.Files {

@@ -109,7 +109,8 @@ func printStatus(w io.Writer, s *view.Status, wide bool) {
 	printHosts(w, s.Tightest, fewHosts)
 }
 
-// printUnmet prints what is not in force, and what to do about each.
+// printUnmet prints the parts of the configuration that are not in force, and what to do about
+// each.
 func printUnmet(w io.Writer, all []view.UnmetOn) {
 	for i := range all {
 		u := &all[i]
@@ -120,7 +121,7 @@ func printUnmet(w io.Writer, all []view.UnmetOn) {
 	}
 }
 
-// stateSince is the state, since when it is bad, and the notes on it.
+// stateSince formats the state, since when it is bad, and the notes on it.
 func stateSince(r *view.Row) string {
 	state := r.State
 	if !r.Since.IsZero() && r.Kind != "ok" && r.Kind != "quiet" {

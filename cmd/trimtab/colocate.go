@@ -41,8 +41,8 @@ func (c clientFlags) jobHosts(ctx context.Context, f view.JobFilter) (all []*vie
 	return all
 }
 
-// printFleet prints the hosts of a fleet that have best-effort jobs, beside those of
-// this process's own.
+// printFleet prints the hosts of a fleet that have best-effort jobs, in addition to this process's
+// own host.
 func printFleet(w io.Writer, fleet *view.FleetJobs, own *view.Colocation) {
 	if fleet == nil || len(fleet.Hosts) == 0 || own != nil && len(fleet.Hosts) == 1 && fleet.Hosts[0].Host == own.Host {
 		return
@@ -113,7 +113,7 @@ func printColocation(w io.Writer, c *view.Colocation) {
 	}
 }
 
-// heardOf is how long ago a service reported.
+// heardOf formats the time since a service reported.
 func heardOf(s *view.ServiceHere) string {
 	switch {
 	case s.Age == nil:
@@ -163,7 +163,7 @@ func jobNamed(c *view.Colocation, name string) *view.Job {
 	return nil
 }
 
-// explainJob prints what a job has and why.
+// explainJob prints the resources of a job and the reasons.
 func explainJob(w io.Writer, c *view.Colocation, j *view.Job, history int) {
 	fmt.Fprintf(w, "%s: %s, a best-effort job on %s\n", j.ID, j.State, c.Host)
 	if c.Last != nil {

@@ -18,7 +18,7 @@ import (
 // trimtab.
 const completeTimeout = 200 * time.Millisecond
 
-// defaultURL is where a trimtab without configuration answers.
+// defaultURL is the address of a trimtab without configuration.
 const defaultURL = "http://127.0.0.1:9600"
 
 // completionCmd prints a shell's script.
@@ -66,7 +66,7 @@ func (c *completeCmd) Run(ctx context.Context, k *kong.Context, t terminal) erro
 	return a.Print(t.out, tail)
 }
 
-// ask returns what a running trimtab knows; nothing when none answers in time.
+// ask returns candidates from a running trimtab; none if it does not answer in time.
 func ask(ctx context.Context, a *completion.Answer) (items []completion.Item) {
 	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
 	defer cancel()

@@ -30,7 +30,7 @@ func (contributionsCmd) Example() string {
 func (c *contributionsCmd) Run(ctx context.Context, t terminal) error {
 	var study contribution.Study
 	byHost := contribution.Study{ByHost: true}
-	waits, hosts := map[string]float64{}, false // ns, of all requests that these stand for
+	waits, hosts := map[string]float64{}, false // in ns, summed over all requests for which the samples stand
 	read, err := readTraces(ctx, c.Files, func(r *path.Request) {
 		study.Add(r)
 		byHost.Add(r)
@@ -63,7 +63,7 @@ func (c *contributionsCmd) Run(ctx context.Context, t terminal) error {
 	return cli.Print(t.out, c.Output, &answer, answer.text)
 }
 
-// contributionLines are those of a study, in its order.
+// contributionLines returns the lines of a study, in its order.
 func contributionLines(found *contribution.Answer, waits map[string]float64, requests float64) (out []contributionLine) {
 	for _, k := range found.Components {
 		m := found.Moments[k.Name]
@@ -83,13 +83,13 @@ type contributionsAnswer struct {
 	// Servpods are the components on each host, where spans name hosts.
 	Servpods []contributionLine `json:"servpods,omitempty"`
 	Levels   int                `json:"levels"`
-	// Loads are those of the levels, in requests per second.
+	// Loads are the loads of the levels, in requests per second.
 	Loads []float64 `json:"loads"`
-	// Requests is how many the Sampled ones of the files stand for.
+	// Requests is the number of requests for which the Sampled ones in the files stand.
 	Requests float64           `json:"requests"`
 	Sampled  int               `json:"sampled_requests"`
 	Flagged  map[string]uint64 `json:"flagged"`
-	// Notes say what of the files was left out, and why.
+	// Notes say which parts of the files were left out, and why.
 	Notes []string `json:"notes,omitempty"`
 }
 

@@ -77,17 +77,17 @@ func (c *demoCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 		},
 	})
 	if errors.Is(err, demo.ErrOutput) && report != nil && report.Restored {
-		return nil // who reads it has seen enough
+		return nil // the reader closed the output
 	}
 	if errors.Is(err, context.Canceled) && report != nil && report.Restored {
-		// A person's wish is no error.
+		// An interrupt by the user is no error.
 		fmt.Fprintln(t.out, "Stopped before its end. Everything it started is gone, and what was changed has been restored.")
 		return nil
 	}
 	return err
 }
 
-// record switches the recorder of the demo on, and writes the configuration beside the recording.
+// record starts the recorder of the demo, and writes the configuration beside the recording.
 func (c *demoCmd) record(cfg *config.Config) error {
 	if c.Record == "" {
 		return nil
@@ -102,7 +102,7 @@ func (c *demoCmd) record(cfg *config.Config) error {
 	return nil
 }
 
-// demoFile is the configuration beside a recording of the demo.
+// demoFile is the name of the configuration beside a recording of the demo.
 const demoFile = "trimtab.yaml"
 
 // next suggests commands to try after the demo.
@@ -192,7 +192,7 @@ func (p *demoPipeline) Page() string { return "http://" + p.site.WebAddress() }
 // Close stops and restores.
 func (p *demoPipeline) Close() error { return p.site.Close() }
 
-// serviceCmd is one component of a service of the demo: a process of its own.
+// serviceCmd runs one component of a service of the demo as a separate process.
 type serviceCmd struct {
 	Args []string `arg:"" optional:"" passthrough:""`
 }

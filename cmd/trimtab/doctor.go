@@ -68,7 +68,7 @@ func knownRole(name string) bool {
 	return false
 }
 
-// running returns what a running trimtab reports of itself.
+// running returns the findings of a running trimtab.
 func (c *doctorCmd) running(ctx context.Context) []doctor.Finding {
 	p, err := client.Client{URL: c.URL}.Pipeline(ctx)
 	if err != nil {
@@ -88,17 +88,17 @@ func (c *doctorCmd) running(ctx context.Context) []doctor.Finding {
 	return append(out, c.status(ctx)...)
 }
 
-// status returns what hosts do not have in force, and notes on workloads.
+// status returns the settings that are not in force on hosts, and notes on workloads.
 func (c *doctorCmd) status(ctx context.Context) (out []doctor.Finding) {
 	s, err := client.Client{URL: c.URL}.Status(ctx)
 	if err != nil {
-		return nil // of a process without a console, which the pipeline told of
+		return nil // a process without a console, which the pipeline has reported
 	}
 	for i := range s.Unmet {
 		u := &s.Unmet[i]
 		level := doctor.FoundBad
 		if u.What == codes.UnmetClaims {
-			level = doctor.FoundNote // it may be meant so
+			level = doctor.FoundNote // it may be intended
 		}
 		out = append(out, doctor.Finding{Area: "running", Subject: u.What + " on " + u.Host, Level: level, Text: u.Text(), Hint: u.Do})
 	}

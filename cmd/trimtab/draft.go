@@ -35,24 +35,24 @@ func (initDraftCmd) Example() string {
 	return "trimtab init draft > trimtab.yaml && trimtab check config trimtab.yaml\ntrimtab init --prometheus.url http://127.0.0.1:9090\ntrimtab init --config.file trimtab.yaml > new.yaml   # the file, with what it lacks added"
 }
 
-// Bounds of what a draft looks at.
+// Limits on the input of a draft.
 const (
 	draftGroups = 10_000
 	draftDepth  = 6
 	draftTime   = 30 * time.Second
 )
 
-// draft collects what is there, and writes it down.
+// draft collects what the host has, and writes a configuration for it.
 type draft struct {
 	cmd *initDraftCmd
 	ctx context.Context
-	// given is what the draft goes on from, and from where that is.
+	// given is the configuration from which the draft starts.
 	given  *config.Given
 	from   string
 	groups []string // relative to the root
 	root   string
 	cores  float64
-	// asked is what Prometheus has, unasked why that is not known.
+	// asked has the answers of Prometheus; unasked says why there are none.
 	asked   []requests
 	unasked error
 	lines   []string
@@ -138,7 +138,7 @@ func (d *draft) services(s *view.Status) (found int) {
 func (d *draft) look() {
 	root := cmp.Or(d.cmd.CgroupRoot, d.given.Config.Actuator.CgroupRoot)
 	if root == "" {
-		root, _ = hostfs.CPUHierarchy() // without one there is no knob
+		root, _ = hostfs.CPUHierarchy() // without one there are no knobs
 	}
 	if pool := &d.given.Config.Pool; root == "" || pool.Capacity() > 0 && pool.Resource() != trimtab.CPU {
 		return // nor in a pool of something else

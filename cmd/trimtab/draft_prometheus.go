@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// requestCounters is what counters of requests served are called.
+	// requestCounters matches the names of counters of served requests.
 	requestCounters = `.*requests?_total|.*request.*_(seconds|milliseconds)_count|(http|rpc|grpc)_server_.+_(seconds|milliseconds)_count|grpc_server_handled_total|.*downstream_rq_total`
-	// otherCounters count requests sent, and those of the monitoring itself.
+	// otherCounters matches counters of sent requests, and those of the monitoring itself.
 	otherCounters = `.*client.*|(promhttp|prometheus|trimtab|go|process|scrape)_.*`
 	// draftMeasured bounds the services that only Prometheus knows.
 	draftMeasured = 100
 	// draftQuery bounds one query.
 	draftQuery = 5 * time.Second
-	// draftMargin is how much longer than the measured p95 a drafted latency is, at least.
+	// draftMargin is the least ratio of a drafted latency to the measured p95.
 	draftMargin = 1.5
 )
 
@@ -60,7 +60,7 @@ type unheard struct {
 
 func (m *unheard) selector() string { return fmt.Sprintf("%s=%q", m.label, m.name) }
 
-// prometheus is where metrics are looked for, "" for nowhere.
+// prometheus returns the address of Prometheus; "": there is none.
 func (d *draft) prometheus() string {
 	return cmp.Or(d.cmd.Prometheus, d.given.Config.Prometheus.URL)
 }
@@ -83,7 +83,7 @@ func (d *draft) number(expr string) (float64, bool) {
 	return all[0].Value, true
 }
 
-// askPrometheus lists the counters of requests that are there now.
+// askPrometheus lists the existing counters of requests.
 func (d *draft) askPrometheus() {
 	if d.prometheus() == "" {
 		return
@@ -101,7 +101,7 @@ func (d *draft) askPrometheus() {
 	})
 }
 
-// unaskedText is why nothing is known of Prometheus.
+// unaskedText says why there are no answers of Prometheus.
 func (d *draft) unaskedText() string {
 	switch {
 	case d.unasked != nil:

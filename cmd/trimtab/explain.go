@@ -44,7 +44,8 @@ func (c *explainCmd) Run(ctx context.Context, t terminal) error {
 	})
 }
 
-// printExplanation prints what a workload has, why, and which alternatives were rejected.
+// printExplanation prints the allocation of a workload, the reasons for it, and the rejected
+// alternatives.
 func printExplanation(w io.Writer, e *view.Explanation) {
 	fmt.Fprintf(w, "%s: %s\n%s\n", e.Workload, e.State, e.Decision)
 	if e.Code == view.Discovered {
@@ -61,7 +62,7 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 	cli.Table(w, x.rows)
 }
 
-// explanation turns what is known of a workload into rows: a name and a text.
+// explanation converts the data of a workload into rows: a name and a text.
 type explanation struct {
 	*view.Explanation
 	unit string
@@ -72,7 +73,7 @@ func (x *explanation) add(name, format string, args ...any) {
 	x.rows = append(x.rows, []string{"  " + name, fmt.Sprintf(format, args...)})
 }
 
-// standing adds the mode of the workload, and what it has.
+// standing adds the mode of the workload, and its allocation.
 func (x *explanation) standing() {
 	if !x.Since.IsZero() {
 		x.add("since", "%s, %s ago", view.Clock(x.Since), view.Age(trimtab.SecondsOf(time.Since(x.Since))))
@@ -100,7 +101,7 @@ func (x *explanation) standing() {
 	}
 }
 
-// change adds what the newest plan does with the workload, and the result.
+// change adds the newest plan's change of the workload, and its result.
 func (x *explanation) change() {
 	if x.Plan != "" {
 		x.add("plan", "%s at %s (%s)", x.Plan, view.Clock(x.Time), x.Cause)
@@ -124,7 +125,7 @@ func (x *explanation) change() {
 // the model expects.
 func (x *explanation) expected() {
 	then := ""
-	if x.Kept { // what is said of now is in the decision
+	if x.Kept { // the decision describes the present state
 		then = ", at that change"
 	}
 	if x.Target != nil {
@@ -186,7 +187,7 @@ func (x *explanation) alternatives() {
 	}
 }
 
-// history adds what earlier plans did with the workload.
+// history adds the changes of the workload by earlier plans.
 func (x *explanation) history() {
 	for _, d := range x.History {
 		result := ""

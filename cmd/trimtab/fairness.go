@@ -90,7 +90,7 @@ func verdict(f *trimtab.Fairness) string {
 
 func percent(v float64) string { return fmt.Sprintf("%.3g%%", 100*v) }
 
-// furtherText names the resources of the pool beside the first.
+// furtherText names the resources of the pool other than the first.
 func furtherText(cfg *config.Config) string {
 	var b strings.Builder
 	for i, s := range cfg.Pool.Shares() {

@@ -35,7 +35,7 @@ func (gateCmd) Example() string {
 	return "trimtab gate --listen :8080 --to http://127.0.0.1:9000 --workload shop --within 200ms\ntrimtab gate --listen :8080 --to http://127.0.0.1:9000 --workload shop --within 200ms --class 'x-priority=critical,normal,low'\ncurl -s 127.0.0.1:9610/v1/limit"
 }
 
-// Run serves until a signal, and then until what is in flight is answered.
+// Run serves until a signal, and then until the requests in progress are answered.
 func (c *gateCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	logger, err := log.logger(t.err)
 	if err != nil {

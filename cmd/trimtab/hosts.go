@@ -36,7 +36,7 @@ func printHosts(w io.Writer, all []view.Host, most int) {
 	}
 }
 
-// binds is how many workloads a host limits.
+// binds returns how many workloads a host limits, as a text.
 func binds(h *view.Host) string {
 	if h.Binds == 0 {
 		return ""
@@ -53,7 +53,7 @@ func measured(all []view.Host) bool {
 	return false
 }
 
-// freeOn is what is free on a host, and its capacity.
+// freeOn formats the unallocated part of a host's capacity.
 func freeOn(h *view.Host) string {
 	var out []string
 	for _, r := range h.Rooms {
@@ -68,7 +68,7 @@ func freeOn(h *view.Host) string {
 	return strings.Join(out, ", ")
 }
 
-// instanceLines say what each of several instances has.
+// instanceLines formats the allocation of each of several instances.
 func instanceLines(e *view.Explanation) (out [][2]string) {
 	for i := range e.Knobs {
 		if i == fewInstances {
@@ -103,7 +103,7 @@ func instanceLine(k *view.Knob, main string) [2]string {
 	return [2]string{name, has + prefixed(", ", k.Knob) + prefixed("; cannot be used: ", k.Problem) + prefixed("; its host has been silent for ", k.Silent)}
 }
 
-// withEach adds to a row what happens to each of several instances, if any.
+// withEach adds to a row the changes of each of several instances, if any.
 func withEach(row []string, each string) []string {
 	if each == "" {
 		return row

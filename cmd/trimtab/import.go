@@ -65,7 +65,7 @@ func (c *importSLOCmd) Run(ctx context.Context, t terminal) error {
 		return fmt.Errorf("import slo: what follows from the files cannot be used: %w", err)
 	}
 	_, err = io.WriteString(t.out, text)
-	return errors.Join(err, mistaken) // of a cluster, the others are no worse for it
+	return errors.Join(err, mistaken) // a mistake in one object does not affect the others
 }
 
 // eachAlone parses each text by itself, so that a bad object of a cluster does not hide the
@@ -122,17 +122,17 @@ func (c *importSLOCmd) texts(ctx context.Context) (all []config.ObjectiveFile, e
 }
 
 const (
-	// maxObjectiveBytes bounds what is read of all files together, and maxObjectiveFiles the
-	// files of a directory.
+	// maxObjectiveBytes is the largest size of all files together; maxObjectiveFiles is the largest
+	// number of files in a directory.
 	maxObjectiveBytes = 32 << 20
 	maxObjectiveFiles = 10_000
 )
 
-// filesOf is a file, or those of a directory and below it in order of name, but for names
-// that begin with a dot.
+// filesOf returns a file, or those in and below a directory, in order of name, without names that
+// begin with a dot.
 func filesOf(name string) (all []config.ObjectiveFile, err error) {
 	info, err := os.Stat(name)
-	if err != nil || !info.IsDir() { // opening it says what is wrong
+	if err != nil || !info.IsDir() { // opening it gives the error
 		return []config.ObjectiveFile{{Name: name}}, nil
 	}
 	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {

@@ -72,7 +72,7 @@ func (c *jobSubmitCmd) Run(ctx context.Context, t terminal) error {
 			fmt.Fprintf(w, "job %s has %s; nothing was submitted\n", job.Name, view.Count(len(job.Tasks), "task"))
 		})
 	}
-	var before time.Time // when a job of that name was submitted that is over
+	var before time.Time // when an earlier job with that name was submitted
 	if old, err := c.client().BatchJob(ctx, job.Name); err == nil {
 		before = old.Submitted
 	}

@@ -49,7 +49,7 @@ func stayLean(ctx context.Context, room uint64) {
 	if !fixed {
 		debug.SetGCPercent(now)
 	}
-	// Where /proc does not say what is mapped the pages stay, which costs memory only.
+	// If /proc does not show the mappings, the pages stay, which only costs memory.
 	_, failed := dropPages()
 	go func() {
 		t := time.NewTicker(leanEvery)
@@ -74,16 +74,16 @@ func stayLean(ctx context.Context, room uint64) {
 }
 
 // waitRoom is how many bytes more than at its start a process that mostly waits may use: reading
-// the journal of 1,000 knobs takes 30 MiB. One that uses more ends, and is started again.
+// the journal of 1,000 knobs takes 30 MiB. A process that uses more ends, and is restarted.
 const waitRoom = 128 << 20
 
-// waitLean shrinks a process that will mostly wait, and limits its memory: what parsing the
-// command line used is released at once.
+// waitLean shrinks a process that will mostly wait, and limits its memory: it releases the memory
+// used for parsing the command line at once.
 func waitLean() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(leanPercent)
 	}
 	debug.FreeOSMemory()
 	_, _ = dropPages()               // see stayLean
-	_ = hostfs.LimitMemory(waitRoom) // without a bound it is of use, too
+	_ = hostfs.LimitMemory(waitRoom) // without the limit the process works, too
 }

@@ -42,10 +42,10 @@ type mapping struct {
 	start, end uintptr
 	mode       string // as "r-xp"
 	file       string // device and inode; "00:00 0" where there is no file
-	// resident is in bytes, and so is owned: what the process wrote to, which is in
-	// no file.
+	// resident and owned are in bytes; owned is the memory to which the process wrote and which
+	// belongs to no file.
 	resident, owned int64
-	known           bool // that owned was told
+	known           bool // owned was reported
 }
 
 // ownClean returns the mappings of the file with the code at address that cannot be

@@ -30,7 +30,7 @@ func withProfile() {
 	}()
 }
 
-// profile starts the profile of CPU, or ends it and writes that of the heap.
+// profile starts the CPU profile, or ends it and writes the heap profile.
 func profile(dir string, start bool) error {
 	name := "heap.pprof"
 	if start {

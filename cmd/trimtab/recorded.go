@@ -15,13 +15,13 @@ const traceFileHint = "files are traces as Jaeger, Zipkin, Tempo, Grafana, Elast
 
 // recorded describes trace files, besides their requests.
 type recorded struct {
-	// sampled is how many requests are in the files, and requests how many they
-	// stand for: more, where a sampler noted its threshold.
+	// sampled is the number of requests in the files; requests is the number for which they stand,
+	// which is larger if a sampler recorded its threshold.
 	sampled  int
 	requests float64
 	// flagged counts spans that were mended or set aside, by kind of fault.
 	flagged map[string]uint64
-	// notes say what of the files was left out, and why.
+	// which parts of the files were left out, and why
 	notes []string
 }
 
@@ -79,7 +79,7 @@ func takeApart(reader *spanfile.Reader, out *recorded, each func(*path.Request))
 		if name == "trimtab_path_duplicate_spans_total" && value > 0 {
 			out.flagged["repeated"] += uint64(value) // with another content
 		}
-		// Whether a span is late or of the future cannot be told of a recording.
+		// In a recording no span can be late or in the future.
 		if name == "trimtab_path_flagged_spans_total" && value > 0 && labels[0] != "late" && labels[0] != "clock" {
 			out.flagged[labels[0]] += uint64(value)
 		}

@@ -24,7 +24,7 @@ func isLoads(path string) bool {
 	return strings.HasSuffix(name, ".csv") || strings.HasSuffix(name, ".txt")
 }
 
-// loads are those of a file, each over the interval that ends at its time.
+// loads has the loads of a file, each over the interval that ends at its time.
 type loads struct {
 	points   []kubernetes.Point
 	interval time.Duration

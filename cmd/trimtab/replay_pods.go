@@ -56,10 +56,10 @@ type podsAnswer struct {
 	// Recorded is absent of a file of loads.
 	Recorded []recordedPods      `json:"recorded,omitempty"`
 	Policies []kubernetes.Played `json:"policies"`
-	// Played says with what each workload was played.
+	// Played has the pods with which each workload was played.
 	Played []playedWith `json:"workloads"`
 	Notes  []string     `json:"notes"`
-	// scaled is what autoscalers name to scale each workload, beside its own name.
+	// scaled has the names by which autoscalers refer to each workload, besides its own name.
 	scaled map[string][]scaled
 }
 
@@ -85,7 +85,7 @@ type playedWith struct {
 	VPA      string  `json:"vpa"`
 }
 
-// compare plays what was recorded with autoscalers.
+// compare replays the recording with autoscalers.
 func (c *replayCmd) compare(ctx context.Context, t terminal) error {
 	if err := cli.Within(cli.In("pod-cores", c.Cores, 0, 1000), cli.In("slo-fraction", c.Fraction, 0.01, 0.9999), cli.In("scale", c.Scale, 1e-6, 1e9), cli.In("capacity", c.Capacity, 0, 1e6)); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (c *replayCmd) fromLoads(x *kubernetes.Replay, answer *podsAnswer) error {
 	for _, p := range in.points {
 		sum += p.Load
 	}
-	// As many as the mean load uses at 80%, and two where a VPA is to evict one.
+	// As many pods as the mean load needs at 80% utilisation, and two if a VPA may evict one.
 	r.Replicas = min(max(int(math.Ceil(sum/float64(len(in.points))*r.Cost/r.Request/0.8)), 2), 10_000)
 	x.Workloads = []kubernetes.Recorded{bounded(r, nil)}
 	answer.Model = fmt.Sprintf("a request costs %g ms of CPU; each pod is an M/M/1 queue, and what its cores do not do waits: late = rho exp(-(cores/cost - load) %gs). The load varies by 4%% within what the file tells.",
@@ -162,7 +162,7 @@ func (c *replayCmd) fromLoads(x *kubernetes.Replay, answer *podsAnswer) error {
 	return nil
 }
 
-// fromRecording makes workloads of those of a recording.
+// fromRecording takes the workloads from a recording.
 func (c *replayCmd) fromRecording(ctx context.Context, t terminal, x *kubernetes.Replay, answer *podsAnswer) error {
 	cfg, err := c.config()
 	if err != nil {
@@ -238,7 +238,7 @@ func (c *replayCmd) cost(otherwise float64) float64 {
 	return otherwise
 }
 
-// startup is 0 where that is asked for: pods are there at once.
+// startup returns the start time of pods; 0 if requested, so that pods start at once.
 func (c *replayCmd) startup() float64 {
 	if c.Startup != nil {
 		return c.Startup.Seconds()
@@ -253,8 +253,8 @@ func or(v, otherwise float64) float64 {
 	return otherwise
 }
 
-// bounded sets what bounds trimtab: the knob of a workload of Kubernetes, or a tenth to
-// twice of a pod.
+// bounded sets trimtab's bounds: those of the knob of a Kubernetes workload, or a tenth to twice
+// the size of a pod.
 func bounded(r kubernetes.Recorded, k *config.Knob) kubernetes.Recorded {
 	r.Sizes = replicas.Size{Min: r.Request / 10, Max: 2 * r.Request, Step: r.Request / 100}
 	r.Counts = replicas.Count{Min: 1, Max: 100}

@@ -43,14 +43,14 @@ func (c *replayPods) words() (*podWords, error) {
 // errTwice reports that two objects scale one workload.
 var errTwice = errors.New("both scale")
 
-// scaled is what an autoscaler names to scale a workload.
+// scaled identifies the object that an autoscaler scales.
 type scaled struct{ namespace, name string }
 
-// of is the object of a manifest that scales the workload: the one that targets it, or the only
-// one. With several and none that fits, the error says why.
+// of returns the object in a manifest that scales the workload: the one that targets it, or the
+// only one. If there are several and none fits, the error says why.
 func of(all []config.Autoscaler, workload string, known []scaled) (*config.Autoscaler, error) {
 	var found []*config.Autoscaler
-	for _, s := range known { // what is known best comes first
+	for _, s := range known { // the most reliable knowledge comes first
 		for i := range all {
 			if a := &all[i]; a.Target == s.name && (s.namespace == "" || a.Namespace == "" || a.Namespace == s.namespace) {
 				found = append(found, a)

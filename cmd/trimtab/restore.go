@@ -26,22 +26,22 @@ type restoreCmd struct {
 // Example is shown by --help.
 func (restoreCmd) Example() string { return "trimtab restore --storage.path /var/lib/trimtab" }
 
-// Run restores and prints what was restored.
+// Run restores the knobs and prints the results.
 func (c *restoreCmd) Run(ctx context.Context, t terminal) error {
 	var errs []error
 	if c.Config != "" {
-		// An API server takes so many changes a second: thousands of pods take minutes.
+		// The API server limits the rate of changes, so thousands of pods take minutes.
 		all, cancel := context.WithTimeout(ctx, actuator.MaxCloseTime)
 		defer cancel()
 		if errs = append(errs, restoreCluster(all, c.Config, t)); errs[0] == nil {
 			if _, err := os.Stat(site.JournalDir(c.Storage)); os.IsNotExist(err) {
-				return nil // the cluster has it all
+				return nil // the cluster has the whole journal
 			}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	// Speculative tasks are ended before anybody gets back what they use.
+	// Speculative tasks end before the resources that they use are given back.
 	if there, err := agent.SweepTasks(ctx, c.Storage); err != nil {
 		errs = append(errs, hint.Add(err, "what cannot be killed waits for a device; trimtab restore tries again"))
 	} else if there {

@@ -108,7 +108,7 @@ func (c *runCmd) reloader(load func() (*config.Config, error)) func() (*config.C
 	return load
 }
 
-// explainStart adds what to do to the errors that people meet at a start.
+// explainStart adds hints to common errors at a start.
 func explainStart(err error) error {
 	switch {
 	case errors.Is(err, trimtab.ErrRefused) && strings.Contains(err.Error(), "NATS user"):

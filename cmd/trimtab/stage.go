@@ -88,7 +88,7 @@ func (f *stageFlags) run(ctx context.Context, log *logFlags, t terminal, o site.
 		return err
 	}
 	o.Logger, o.Recent, o.Hosts = logger, recent, f.Hosts
-	if o.Role != natsbus.Agent { // who turns knobs of a host needs no SLO
+	if o.Role != natsbus.Agent { // an agent needs no SLO
 		o.Objectives = &site.Objectives{}
 	}
 	o.Load = func() (*config.Config, error) { return f.load(o.Role, o.Objectives) }

@@ -39,7 +39,7 @@ func (testAlertCmd) Example() string {
 	return "trimtab test alert --config.file trimtab.yaml --workload checkout\ntrimtab test alert --config.file trimtab.yaml --workload checkout --resolved\ntrimtab test alert webhook.json --token-file alertmanager.token"
 }
 
-// Run sends an alert and prints what the receiver did with it.
+// Run sends an alert and prints the receiver's answer.
 func (c *testAlertCmd) Run(ctx context.Context, t terminal) error {
 	cfg := config.Default()
 	if c.Config != "" {
@@ -69,7 +69,7 @@ func (c *testAlertCmd) Run(ctx context.Context, t terminal) error {
 	})
 }
 
-// told describes what the receiver did with the alerts of one webhook.
+// told describes how the receiver handled the alerts of one webhook.
 func told(s *alertmanager.Summary) string {
 	text := fmt.Sprintf("%d received: %d handed to the planner, %d known already, %d concern no workload", s.Alerts, s.Published, s.Repeated, s.Unmatched)
 	if s.Malformed > 0 {

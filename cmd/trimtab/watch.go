@@ -41,8 +41,8 @@ type watchFlags struct {
 	Watch every `help:"Print again every 2s, or at the given interval (--watch=5s), until Ctrl-C." group:"Connection and output:"`
 }
 
-// repeat shows once, or again and again until ctx ends. What fails while
-// watching is shown and tried again: a restart of trimtab ends no watch.
+// repeat shows once, or repeatedly until ctx ends. While watching, it shows an error and tries
+// again, so that a restart of trimtab does not end the watch.
 func (f watchFlags) repeat(ctx context.Context, t terminal, show func(context.Context, terminal) error) error {
 	if f.Watch == 0 {
 		return show(ctx, t)
@@ -59,7 +59,7 @@ func (f watchFlags) repeat(ctx context.Context, t terminal, show func(context.Co
 	}
 }
 
-// draw shows once; on a terminal it replaces what it showed before.
+// draw shows the state once. On a terminal it replaces the former output.
 func (f watchFlags) draw(ctx context.Context, t terminal, show func(context.Context, terminal) error) {
 	var b strings.Builder
 	err := show(ctx, terminal{&b, t.err})

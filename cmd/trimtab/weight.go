@@ -42,7 +42,7 @@ func raiseThreads() (raised bool, err error) {
 			err = syscall.Setpriority(syscall.PRIO_PROCESS, thread, ownNice)
 			raised = raised || err == nil
 		}
-		if err != nil && !errors.Is(err, syscall.ESRCH) { // a thread that ended
+		if err != nil && !errors.Is(err, syscall.ESRCH) { // ESRCH: the thread has ended
 			return raised, err
 		}
 	}
@@ -53,7 +53,7 @@ func raiseThreads() (raised bool, err error) {
 func threads() (all []int) {
 	entries, err := os.ReadDir("/proc/self/task")
 	if errors.Is(err, fs.ErrNotExist) {
-		return []int{0} // the one that asks
+		return []int{0} // the calling thread
 	}
 	for _, e := range entries {
 		if n, err := strconv.Atoi(e.Name()); err == nil {

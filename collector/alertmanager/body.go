@@ -27,7 +27,7 @@ const (
 	maxName, maxGroup, maxSummary = 200, 200, 500
 )
 
-// labels are texts by name; a value that is no text is left out.
+// labels are texts by name; values that are not texts are left out.
 type labels map[string]string
 
 // UnmarshalJSON reads an object leniently: anything else, and an object larger than any alert
@@ -96,7 +96,7 @@ type received struct {
 type message struct {
 	// group names the group of alerts, for the limit of rounds.
 	group string
-	// truncated is how many alerts the sender left out.
+	// truncated is the number of alerts that the sender left out.
 	truncated uint32
 	// malformed are alerts without a status or labels; they are left out.
 	malformed int
@@ -123,7 +123,7 @@ func decode(body []byte, take func(group string, a *received)) (message, error) 
 			return message{}, trimtab.Invalidf("read webhook: more than %d alerts", maxAlerts)
 		}
 		var a received
-		// The text is JSON, so an error is only an alert that is no object.
+		// The text is valid JSON, so an error means that the alert is not an object.
 		if err := d.Decode(&a); err != nil || !a.complete(e.Status) {
 			m.malformed++
 			continue
@@ -133,7 +133,7 @@ func decode(body []byte, take func(group string, a *received)) (message, error) 
 	return m, nil
 }
 
-// complete fills in what can be derived, and reports whether a is an alert.
+// complete derives missing fields, and reports whether a is a valid alert.
 func (a *received) complete(status text) bool {
 	if a.Status == "" {
 		a.Status = status
@@ -158,14 +158,14 @@ func (a *received) alert(workload, group string, now time.Time) *trimtab.Alert {
 		out.Name = "unnamed"
 	}
 	out.Started = timeOf(a.StartsAt)
-	// Of an alert that fires most senders leave the end open, as the year 1.
+	// Most senders leave the end of a firing alert open, as the year 1.
 	if t := timeOf(a.EndsAt); out.Firing && t.After(now) {
 		out.Until = t
 	}
 	return out
 }
 
-// timeOf reads a time; one that cannot be read is none.
+// timeOf parses a time; an invalid one is the zero time.
 func timeOf(s text) time.Time {
 	t, err := time.Parse(time.RFC3339, string(s))
 	if err != nil || t.UTC().Year() <= 1 || t.UTC().Year() >= 10000 {
@@ -174,7 +174,7 @@ func timeOf(s text) time.Time {
 	return t.UTC()
 }
 
-// group returns groupKey or, without one, what it is made of.
+// group returns groupKey or, without one, a key built from the same parts.
 func (e *envelope) group() string {
 	if e.GroupKey != "" {
 		return short(string(e.GroupKey), maxGroup)
@@ -218,8 +218,8 @@ func short(s string, most int) string {
 	return clean(s, most-20) + "~" + hex.EncodeToString(sum[:8])
 }
 
-// clean makes a foreign text fit to be shown on one line anywhere: printable
-// characters only, at most so many bytes.
+// clean returns a foreign text that can be shown on one line: printable characters only, cut to
+// most bytes.
 func clean(s string, most int) string {
 	var b strings.Builder
 	for _, r := range s {

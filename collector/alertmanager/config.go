@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// Path is where the webhook is served.
+// Path is the path at which the webhook is served.
 const Path = "/webhook/alertmanager"
 
 // MaxBody bounds a request's body, in bytes.
@@ -33,10 +33,10 @@ type Config struct {
 	Metrics *metric.Set
 	// Logger logs a token that cannot be read; nil: silent.
 	Logger *slog.Logger
-	// TokenFile holds the bearer token and nothing else. It is read for every request, so that a
-	// change takes effect at once. Empty: every request is refused with 403.
+	// TokenFile is a file with the bearer token only. It is read for every request, so a change
+	// takes effect at once. Empty: every request is refused with 403.
 	TokenFile string
-	// Workloads are those that alerts can concern.
+	// Workloads are the workloads that an alert can concern.
 	Workloads []Workload
 	// ReadTimeout bounds how long a body may take to arrive; 0 means 3 s.
 	ReadTimeout time.Duration

@@ -35,8 +35,8 @@ func Open(c Config) (*Receiver, error) {
 	return &Receiver{config: c, index: newIndex(c.Workloads), room: room{most: int64(c.HeldBytes)}, slots: make(chan struct{}, c.Requests)}, nil
 }
 
-// Summary is the answer to an accepted webhook: how many alerts came and what was done with them.
-// An alert that concerns several workloads is published, or repeated, once for each.
+// Summary is the answer to an accepted webhook: the number of alerts, and what was done with them.
+// An alert that concerns several workloads counts once for each.
 type Summary struct {
 	Alerts    int    `json:"alerts"`
 	Published int    `json:"published"`
@@ -194,13 +194,13 @@ func (r *Receiver) counted(result string, n int) {
 	}
 }
 
-// linger is how long the rest of a refused body may take to arrive, so that its sender reads the
+// linger is how long the receiver reads the rest of a refused body, so that the sender reads the
 // answer before the connection ends.
 const linger = 500 * time.Millisecond
 
 // refuse answers and closes the connection, so that a refused sender occupies nothing.
 func refuse(w http.ResponseWriter, f refusal) {
-	// Not every writer has deadlines; then the server's own holds.
+	// On an error the writer has no deadlines; then the server's own applies.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(linger))
 	switch f.code {
 	case http.StatusServiceUnavailable:

@@ -16,8 +16,8 @@ const (
 	// leastRepeat is the least time between two repetitions: two of a cluster of senders, or
 	// one that had no answer, say the same within seconds.
 	leastRepeat = time.Minute
-	// overdue is after how many repeat intervals without a repetition an alert counts as ended:
-	// one repetition may be lost.
+	// overdue is the number of repeat intervals without a repetition after which an alert counts as
+	// ended: one repetition may be lost.
 	overdue = 2
 	// maxGroups bounds the groups whose repetitions are awaited; the oldest is forgotten.
 	maxGroups = 4096
@@ -30,15 +30,15 @@ type repeats struct {
 	order []string // in order of arrival
 }
 
-// repetition is the last message of a group, when it came, and the last two intervals after which
-// the same message came again; 0: not yet.
+// repetition has the last message of a group, its time, and the last two intervals between equal
+// messages; 0: unknown.
 type repetition struct {
 	said       [sha256.Size]byte
 	at         time.Time
 	last, prev time.Duration
 }
 
-// add joins what one alert of a group says, in any order.
+// add combines the hash of one alert with that of its group, independent of the order.
 func add(said *[sha256.Size]byte, a *received) {
 	sum := sha256.Sum256([]byte(string(a.Status) + "\x00" + string(a.Fingerprint) + "\x00" + string(a.StartsAt)))
 	for i := range said {
@@ -46,8 +46,8 @@ func add(said *[sha256.Size]byte, a *received) {
 	}
 }
 
-// heard records a message of a group, and returns after how long its sender is overdue; 0: not
-// known.
+// heard records a message of a group, and returns the time after which its sender is overdue; 0:
+// unknown.
 func (r *repeats) heard(group string, said [sha256.Size]byte, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// room bounds the bodies of all requests together: a body counts as it arrives, so that many slow
-// senders of small bodies exclude nobody.
+// room limits the total size of all bodies in progress. Only the part of a body that has arrived
+// counts, so that many slow senders of small bodies do not block others.
 type room struct {
 	most int64
 	held atomic.Int64
@@ -27,7 +27,7 @@ func (m *room) take(n int) bool {
 // free subtracts a body from the sum.
 func (m *room) free(body []byte) { m.held.Add(int64(-cap(body))) }
 
-// firstPiece is how many bytes a body counts for at first.
+// firstPiece is the size with which a body counts at first, in bytes.
 const firstPiece = 4 << 10
 
 // read returns the whole body within the timeout, or a refusal.
@@ -36,7 +36,7 @@ func (m *room) read(w http.ResponseWriter, req *http.Request, timeout time.Durat
 	if req.ContentLength > MaxBody {
 		return nil, tooLarge
 	}
-	// Not every writer has deadlines; then the server's own holds.
+	// On an error the writer has no deadlines; then the server's own applies.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(timeout))
 	defer func() {

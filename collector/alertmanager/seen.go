@@ -10,7 +10,7 @@ import (
 // oldest may be published again, which is harmless.
 const maxSeen = 16384
 
-// identity is one alert for one workload.
+// identity identifies an alert for one workload.
 type identity struct {
 	fingerprint, workload string
 	started               time.Time
@@ -27,7 +27,7 @@ type seen struct {
 type status struct {
 	known, firing bool
 	at            time.Time
-	// busy is closed when the attempt that is under way has ended; nil: none.
+	// busy is closed when the present attempt has ended; nil: there is none.
 	busy chan struct{}
 }
 

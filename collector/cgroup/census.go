@@ -20,11 +20,11 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// A census checks each group, once a minute, for what makes its weight and quota act differently
-// than their values say. It changes nothing: it makes remarks, for people.
+// A census checks once a minute whether something makes the weight and quota of a group act
+// differently than their values say. It only makes remarks for people.
 
 const (
-	// censusEvery is how often groups are looked at.
+	// censusEvery is how often groups are checked.
 	censusEvery = time.Minute
 	// maxMembers is how many processes, or threads, of a group are checked, maxHost how many
 	// processes of the host, maxGroups how many groups below one above, maxDirs how many
@@ -32,20 +32,20 @@ const (
 	maxMembers, maxHost, maxGroups, maxDirs = 500, 4000, 500, 4000
 )
 
-// census is one look at all groups.
+// census is one check of all groups.
 type census struct {
 	root *hostfs.Root
 	proc string
 	// ours are the groups of workloads and those above them.
 	ours map[string]bool
-	// dirs is in how many directories processes and threads may still be looked for.
+	// dirs is the number of directories in which processes and threads may still be searched.
 	dirs int
-	// members are the processes of groups, by the group; of tells the group of each.
+	// members has the processes of each group; of has the group of each process.
 	members map[string][]int
 	of      map[int]string
 	// strays are processes outside of a group that one of it started, by that group.
 	strays map[string][]string
-	// beside are remarks on groups above, alone that on processes without a group.
+	// beside has remarks on parent groups; alone is the remark on processes without a group.
 	beside map[string]string
 	alone  string
 }
@@ -105,7 +105,7 @@ func (s *census) enter(group string, used bool) {
 	}
 	all, err := s.processes(group)
 	if err != nil || len(all) == 0 && used {
-		return // what is not seen whole is not judged
+		return // an incomplete check gives no remarks
 	}
 	s.members[group] = all
 	for _, pid := range all {
@@ -206,7 +206,7 @@ func (s *census) findStrays() {
 		return
 	}
 	defer f.Close()
-	names, _ := f.Readdirnames(maxHost + 200) // what else is there counts less than that
+	names, _ := f.Readdirnames(maxHost + 200) // other entries come after the processes
 	pids, whole := 0, map[string]bool{}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
@@ -221,7 +221,7 @@ func (s *census) findStrays() {
 		if group == "" {
 			continue
 		}
-		if _, again := whole[group]; !again { // it may have begun since they were listed
+		if _, again := whole[group]; !again { // it may have started after they were listed
 			all, err := s.processes(group)
 			whole[group] = err == nil
 			for _, pid := range all {
@@ -237,8 +237,7 @@ func (s *census) findStrays() {
 	}
 }
 
-// statOf reads the command and the parent of a process, 0: it is not known. The form of its stat
-// (proc(5)) is "4711 (command) S 1 …"; the command may have any character.
+// statOf reads the command and the parent of a process; parent 0: unknown.
 func statOf(proc, pid string) (command string, parent int) {
 	text, err := os.ReadFile(filepath.Join(proc, pid, "stat"))
 	if err != nil {
@@ -256,8 +255,8 @@ func statOf(proc, pid string) (command string, parent int) {
 	return strings.ToValidUTF8(string(text[open+1:end]), "?"), parent
 }
 
-// stranger says which groups share the limit of a group above without being a workload's, and
-// what they have of it by their weights.
+// stranger says which groups that are no workload's share the limit of a parent group, and how much
+// of it they get by their weights.
 func (s *census) stranger(above string) string {
 	if above == "" {
 		return ""

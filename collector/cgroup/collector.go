@@ -25,13 +25,13 @@ const DefaultInterval = 5 * time.Second
 type Config struct {
 	// Root is the hierarchy with the cpu controller, or a group in it.
 	Root string
-	// Accounting is where version 1 accounts CPU time for the groups in Root; "": Root, or
-	// cpuacct if that is mounted beside it.
+	// Accounting is the hierarchy in which version 1 accounts CPU time for the groups in Root; "":
+	// Root, or cpuacct if that is mounted beside it.
 	Accounting string
 	Targets    []Target
 	// Interval is the window of usage; 0: [DefaultInterval].
 	Interval time.Duration
-	// Remark is said of each group for people; "": nothing.
+	// Remark is a remark for people on each group; "": none.
 	Remark string
 	// Bus gets the samples.
 	Bus poll.Publisher
@@ -53,15 +53,14 @@ type group struct {
 	failing string
 	// seen is the round in which it was found last.
 	seen uint64
-	// suspect is for how many more rounds its waiting is measured; threads is the last reading of
-	// its threads.
+	// suspect is the number of further rounds in which its waiting is measured; threads is the last
+	// reading of its threads.
 	suspect int
 	threads *threads
 	// manyThreads and manySockets are the rounds before which they are not looked at, since there
 	// are more than are read.
 	manyThreads, manySockets uint64
-	// remarked: the last check made a remark on it; counted is the CPU time that it had used
-	// then.
+	// remarked says that the last check made a remark on it; counted is its CPU time at that check.
 	remarked bool
 	counted  time.Duration
 }
@@ -73,17 +72,17 @@ type Collector struct {
 	// members is a second handle of root for the lists of processes and threads, which would
 	// otherwise displace the files that root keeps open for every round.
 	members *hostfs.Root
-	// groups are those of each target, by the name of the instance; "" for a target that is no
-	// pattern.
+	// groups are the groups of each target, by the name of the instance; "" for a target that is
+	// not a pattern.
 	groups []map[string]*group
-	// failing is why the instances of each target cannot be found, again when to
-	// look for them next.
+	// failing is why the instances of each target cannot be found; again is when to look for them
+	// next.
 	failing []string
 	again   []time.Duration
 	rounds  uint64
-	// above is what was read of groups above in this round.
+	// above has the readings of parent groups in this round.
 	above map[string]Reading
-	// waiter reads what waits; censusAt is when groups were looked at last for what is remarkable.
+	// waiter measures waiting; censusAt is the time of the last check for remarks.
 	waiter   waiter
 	censusAt time.Duration
 }
@@ -181,7 +180,7 @@ type place struct {
 	group  *group
 }
 
-// all are all groups in order, from is the one that has its turn first.
+// all returns all groups in order, and the index at which the round begins.
 func (c *Collector) all() (all []place, from int) {
 	for i := range c.config.Targets {
 		for _, name := range slices.Sorted(maps.Keys(c.groups[i])) {
@@ -231,7 +230,7 @@ func (c *Collector) find(ctx context.Context, i int) {
 	}
 	found, err := c.root.Instances(t.Path)
 	if errors.Is(err, trimtab.ErrRefused) {
-		c.again[i] = now + time.Minute // it takes long to count a million
+		c.again[i] = now + time.Minute // counting a million groups takes long
 	}
 	problem := ""
 	if err != nil {

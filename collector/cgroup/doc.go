@@ -8,11 +8,10 @@
 // Source: Linux, cgroup-v2.rst, "CPU Interface Files" (cpu.stat, cpu.max),
 // sched-bwc.rst and cpuacct.rst.
 //
-// A value that is not there is a sample that says why: the group is gone, its
-// counters began anew, it has no quota. It is never 0. The groups of a pattern are
-// looked for at each interval: each is an instance, which its samples name, and one
-// that is gone is said to be absent once. The package judges nothing and writes
-// nothing.
+// If a value is missing, its sample gives the reason: the group is gone, its counters were reset,
+// it has no quota. It is never 0. At each interval the collector looks for the groups of a pattern.
+// Each is an instance, which its samples name; one that is gone is reported as missing once. The
+// package does not interpret values and changes nothing on the host.
 //
 //	c, err := cgroup.Open(cgroup.Config{Root: root, Targets: targets, Bus: bus})
 //	…

@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// The reasons why a value is missing, beside those of package poll.
+// Reasons why a value is missing, in addition to those of package poll.
 const (
 	unlimited = "unlimited"
 	idle      = "no period elapsed"
@@ -39,7 +39,7 @@ func Samples(workload string, now time.Time, before, after *Reading, err error) 
 	}
 	a := after.Quota.Amount()
 	if m := after.Most; !a.Unlimited && m != (trimtab.Amount{}) && m.Less(a) {
-		a = m // what is in force is the least of all; without a quota of its own it shares that with others
+		a = m // the least quota is in force; a group without its own shares a parent's with others
 	}
 	if a.Unlimited {
 		allocation.Missing = unlimited
@@ -59,7 +59,7 @@ func Samples(workload string, now time.Time, before, after *Reading, err error) 
 	case after.By != before.By:
 		throttled.Missing = poll.First // of these counters
 	case own == 0 && above == 0:
-		// By a quota that cannot be seen from here, such as that of a container's group.
+		// Throttled by a quota that is not visible here, such as that of a container's group.
 		if throttled.Value = stood(before, after); throttled.Value == 0 {
 			throttled.Missing = idle
 		}
@@ -69,8 +69,8 @@ func Samples(workload string, now time.Time, before, after *Reading, err error) 
 	return all
 }
 
-// stood returns the share of the time in which the group stood still. With D the mean number of
-// CPUs on which it was stopped, and u what it used, it ran on D + u CPUs at a time:
+// stood returns the share of the time in which the group was throttled. With D the mean number of
+// CPUs on which it was stopped, and u its usage in cores, it ran on D + u CPUs at a time:
 //
 //	stood = D / (D + u)
 func stood(before, after *Reading) float64 {

@@ -18,19 +18,19 @@ import (
 type Reading struct {
 	// At is the time since the host booted.
 	At time.Duration
-	// Used is all CPU time so far.
+	// Used is the total CPU time.
 	Used time.Duration
 	// Periods and Throttled count all periods of the group's own quota, and those in which it
-	// stopped the group; Above and Stopped those of the group above with the least quota, which
-	// By names.
+	// throttled the group. Above and Stopped are the same for the parent group with the lowest
+	// quota, which By names.
 	Periods, Throttled uint64
 	Above, Stopped     uint64
 	By                 string
 	// Quota is the group's own quota in force, Most the least of those above it.
 	Quota hostfs.Quota
 	Most  trimtab.Amount
-	// Local is how long the group's tasks were stopped, by whichever quota, added up over CPUs;
-	// nil: the kernel does not report it.
+	// Local is how long quotas of any group stopped the group's tasks, summed over CPUs; nil: the
+	// kernel does not report it.
 	Local *time.Duration
 }
 

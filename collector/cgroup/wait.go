@@ -16,24 +16,26 @@ import (
 )
 
 // Waiting is measured only for groups that may wait, since it takes several reads for each thread
-// and process: for one that its limit, or that of a group above, stopped, for one that uses
-// nearly all that it has, and for all that run while the CPUs of the host are used up.
+// and process: for a group that its limit, or that of a parent, throttled, for one that uses nearly
+// all of its quota, and for all that run while all CPUs of the host are busy.
 
 const (
-	// readThreads and readFiles bound how many threads, and descriptors of processes, are read in
-	// a round, at some 3 µs and 2 µs each: all threads may be one group's, a quarter of the
-	// descriptors. The first group that did not get its turn is first in the next round.
+	// readThreads and readFiles bound how many threads, and descriptors of processes, are read in a
+	// round, at some 3 µs and 2 µs each: one group may use all threads, or a quarter of the
+	// descriptors. The first group that was not read is the first in the next round.
 	readThreads, readFiles = 1000, 4000
-	// remembered is for how many rounds it is, that there is more of a group than is read.
+	// remembered is for how many rounds the collector remembers that a group is too large to be
+	// read completely.
 	remembered = 30
 	// mayWait is the share of throttled periods, nearAll the share of its allocation in use, from
 	// which a group may wait.
 	mayWait, nearAll = 0.1, 0.8
-	// suspectFor is for how many rounds a group that may wait is measured: waiting is the
-	// difference of two readings, and a thread's wait is counted when it runs again, in the next
-	// period of a quota.
+	// suspectFor is the number of rounds for which a group that may wait is measured. Waiting is
+	// the difference of two readings, and a thread's wait is counted only when it runs again, in
+	// the next period of a quota.
 	suspectFor = 6
-	// leastUse is what one uses, in cores, that is looked at for no more than that the host is full.
+	// leastUse is the usage, in cores, below which a group is not measured for the sole reason that
+	// all CPUs of the host are busy.
 	leastUse = 0.02
 	// idleNone is the part of the host's CPUs which is idle at most while they are used up.
 	idleNone = 0.05
@@ -58,11 +60,11 @@ type threads struct {
 	of map[int]waits.Thread
 }
 
-// waiter reads what waits.
+// waiter measures waiting.
 type waiter struct {
 	threads waits.Threads
 	sockets waits.Sockets
-	// idle is how long the CPUs of the host were idle, all together, up to at.
+	// idle is the total time for which the CPUs of the host were idle, summed over all, up to at.
 	idle, at time.Duration
 	// full says that they are used up.
 	full bool
@@ -106,8 +108,8 @@ func idleOf(text string) (idle time.Duration, cpus int) {
 	return idle, cpus
 }
 
-// suspects reports whether a group may wait, by its use, the share of periods in which it was
-// stopped, and what it has.
+// suspects reports whether a group may wait, by its usage, the share of periods in which it was
+// throttled, and its quota.
 func suspects(usage, throttled, allocation *trimtab.Sample, full bool) bool {
 	if usage.Missing != "" {
 		return false
@@ -115,8 +117,8 @@ func suspects(usage, throttled, allocation *trimtab.Sample, full bool) bool {
 	return full && usage.Value >= leastUse || throttled.Missing == "" && throttled.Value >= mayWait || allocation.Missing == "" && usage.Value >= nearAll*allocation.Value
 }
 
-// wait measures what waits in a group, if it may wait, at the time of its usage samples, with
-// which the analyzer joins these.
+// wait measures waiting in a group, if it may wait, and gives the result the time of its usage
+// samples, so that the analyzer can join them.
 func (c *Collector) wait(g *group, samples []*trimtab.Sample) []*trimtab.Sample {
 	if g.suspect--; suspects(samples[0], samples[1], samples[2], c.waiter.full) {
 		g.suspect = suspectFor
@@ -134,7 +136,7 @@ func (c *Collector) wait(g *group, samples []*trimtab.Sample) []*trimtab.Sample 
 		return err
 	})
 	switch waited.Missing = whyNot(err); {
-	case errors.Is(err, waits.ErrLater): // over a longer window, when it has its turn
+	case errors.Is(err, waits.ErrLater): // measured over a longer window, in its turn
 	case err != nil:
 		g.threads = nil
 	case g.threads == nil:
@@ -182,7 +184,7 @@ func waitedOf(before, after *threads) float64 {
 	return waited / float64(window)
 }
 
-// whyNot returns why waiting is not known; "": it is.
+// whyNot returns why waiting is unknown; "": it is known.
 func whyNot(err error) string {
 	switch {
 	case err == nil:

@@ -1,4 +1,4 @@
-// Package dcgm reads what NVIDIA GPUs did from a DCGM exporter:
+// Package dcgm reads the use, memory and power of NVIDIA GPUs from a DCGM exporter:
 //
 //	gpu_use          DCGM_FI_PROF_GR_ENGINE_ACTIVE, or DCGM_FI_DEV_GPU_UTIL / 100    busy GPUs
 //	gpu_memory       DCGM_FI_DEV_FB_USED · 2²⁰                                       bytes
@@ -7,10 +7,10 @@
 //
 // of each GPU or MIG instance of the host, and of each pod of a workload, over its GPUs.
 //
-// Labels say whose a line is: UUID (or uuid) and, of a MIG instance, GPU_I_ID; pod, namespace
-// (or pod_name, pod_namespace); hpc_job. The exporter repeats a line for each pod, container
-// or job that has the GPU, and the power of a GPU for each of its MIG instances. So each
-// device counts once, however many lines it has:
+// Labels say to which device and pod a line belongs: UUID (or uuid) and, for a MIG instance,
+// GPU_I_ID; pod, namespace (or pod_name, pod_namespace); hpc_job. The exporter repeats a line for
+// each pod, container or job that has the GPU, and the power of a GPU for each of its MIG
+// instances. So each device counts once, however many lines it has:
 //
 //   - a pod that has its GPUs alone has their values, added up;
 //   - of a GPU that several share, a pod has the values that the exporter takes by process:

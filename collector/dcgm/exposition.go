@@ -15,7 +15,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// The metrics that are read.
+// The DCGM metrics that this package reads.
 const (
 	active = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
 	util   = "DCGM_FI_DEV_GPU_UTIL"
@@ -24,8 +24,8 @@ const (
 	power  = "DCGM_FI_DEV_POWER_USAGE"
 )
 
-// most is the largest value that each can have. DCGM's marks for what a GPU does not tell are
-// far above.
+// most returns the largest valid value of a metric. DCGM marks values that a GPU does not report by
+// numbers far above it.
 func most(metric string) float64 {
 	switch metric {
 	case active:
@@ -40,8 +40,8 @@ func most(metric string) float64 {
 	return -1
 }
 
-// Bounds of an exposition. A node with 16 GPUs of 7 MIG instances, each shared by 10 pods, has
-// 5,600 lines that are read.
+// Bounds on an exposition. A node with 16 GPUs of 7 MIG instances, each shared by 10 pods, has
+// 5,600 lines that this package reads.
 const (
 	maxBody    = 16 << 20
 	maxLine    = 64 << 10
@@ -53,7 +53,7 @@ const (
 // device is a GPU, or one of its MIG instances.
 type device struct{ uuid, mig string }
 
-// name is that of samples.
+// name returns the device's name in samples.
 func (d device) name() string {
 	if d.mig == "" {
 		return d.uuid
@@ -61,20 +61,22 @@ func (d device) name() string {
 	return d.uuid + "/" + d.mig
 }
 
-// holder is who has a device; the zero holder stands for nobody in particular.
+// holder is the pod or job that has a device; the zero holder is that of lines without a pod or
+// job.
 type holder struct{ namespace, pod, job string }
 
-// gpu is what was told of a device, by metric and holder. NaN: different values were told.
+// gpu has the values reported for a device, by metric and holder. NaN: the exporter reported
+// different values.
 type gpu struct {
 	values  map[string]map[holder]float64
 	holders map[holder]bool
-	// about says for people which device it is.
+	// about describes the device for people.
 	about string
-	// profile is that of a MIG instance.
+	// profile is the profile of a MIG instance, such as 1g.10gb.
 	profile string
 }
 
-// decode reads an exposition. Lines of other metrics are skipped, and values that cannot be.
+// decode parses an exposition. It skips lines of other metrics, and invalid values.
 func decode(r io.Reader) (map[device]*gpu, error) {
 	limited := &io.LimitedReader{R: r, N: maxBody + 1}
 	lines := bufio.NewScanner(limited)

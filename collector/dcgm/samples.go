@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// The reasons why a value is missing, beside those of package poll.
+// Reasons why a value is missing, in addition to those of package poll.
 const (
 	untold   = "not told by the exporter"
 	differs  = "different values are told"
@@ -21,12 +21,13 @@ const (
 	wholeGPU = "of the whole GPU, not of the MIG instance"
 )
 
-// kind is a quantity, and the metrics that tell it, the best first, with their units.
+// kind is a quantity, with the metrics from which it can be read, the preferred one first, and the
+// factors that convert their units.
 type kind struct {
 	quantity quantity.Quantity
 	metrics  []string
 	units    []float64
-	// hostOnly: pods have none of it.
+	// hostOnly says that there is no such quantity of a pod.
 	hostOnly bool
 }
 
@@ -39,14 +40,14 @@ func kinds() []kind {
 	}
 }
 
-// value is a number, or why there is none.
+// value is a number, or the reason why it is missing.
 type value struct {
 	v       float64
 	missing string
 }
 
-// whole is what a metric says of a device: the line of nobody in particular, or what the lines
-// of all holders say alike.
+// whole returns a metric of the whole device: from the line without a holder, or from the lines of
+// all holders if they agree.
 func (g *gpu) whole(metric string) value {
 	all := g.values[metric]
 	v, told := all[holder{}]
@@ -61,7 +62,7 @@ func (g *gpu) whole(metric string) value {
 	return found(v, told)
 }
 
-// of is what a metric says of one holder.
+// of returns a metric of one holder's use of the device.
 func (g *gpu) of(metric string, h holder) value {
 	v, told := g.values[metric][h]
 	_, plain := g.values[metric][holder{}]
@@ -81,10 +82,11 @@ func found(v float64, told bool) value {
 	return value{v: v}
 }
 
-// best is what the first metric says that has a value, else why the first has none.
+// best returns the value of the most preferred metric that has one. If none has, it returns why the
+// most preferred is missing.
 func (k kind) best(d device, read func(metric string) value) (out value) {
 	for i, metric := range k.metrics {
-		if d.mig != "" && metric == util { // it is counted of whole GPUs alone
+		if d.mig != "" && metric == util { // DCGM measures this metric of whole GPUs only
 			continue
 		}
 		v := read(metric)
@@ -98,10 +100,10 @@ func (k kind) best(d device, read func(metric string) value) (out value) {
 	return out
 }
 
-// byName orders devices.
+// byName compares devices by UUID and MIG instance.
 func byName(a, b device) int { return cmp.Or(cmp.Compare(a.uuid, b.uuid), cmp.Compare(a.mig, b.mig)) }
 
-// ofHost makes the samples of devices. Power is that of whole GPUs.
+// ofHost returns the samples of all devices. Power is reported of whole GPUs only.
 func ofHost(all map[device]*gpu) (samples []*trimtab.Sample) {
 	add := func(q quantity.Quantity, d device, v value, note string) {
 		s := poll.OfHost(q, d.name())
@@ -134,8 +136,8 @@ func ofHost(all map[device]*gpu) (samples []*trimtab.Sample) {
 	return samples
 }
 
-// ofPods makes the samples of pods whose workload is known: over all devices of a pod, or
-// missing where that of one is.
+// ofPods returns the samples of pods whose workload is known. Each sample sums over all devices of
+// the pod; it is missing if the value of one device is.
 func ofPods(all map[device]*gpu, host string, workload func(namespace, pod string) string) (samples []*trimtab.Sample) {
 	type pod struct{ namespace, name string }
 	pods := map[pod]map[device]holder{}
@@ -176,7 +178,7 @@ func ofPods(all map[device]*gpu, host string, workload func(namespace, pod strin
 	return samples
 }
 
-// about says for people what a pod has.
+// about describes the devices of a pod for people.
 func about(all map[device]*gpu, devices map[device]holder) string {
 	count := map[string]int{}
 	for d := range devices {

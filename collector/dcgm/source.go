@@ -14,10 +14,10 @@ import (
 	"github.com/trimtab/trimtab/collector/poll"
 )
 
-// timeout is for one answer.
+// timeout is the time limit for one answer of the exporter.
 const timeout = 3 * time.Second
 
-// Source is the GPUs of the DCGM exporter at the address that the configuration names.
+// Source returns the source that reads the GPUs from the DCGM exporter at the configured address.
 func Source() poll.Source {
 	s := poll.Source{Name: "dcgm", About: "use, memory and power of NVIDIA GPUs, of the host and of the pods of workloads, at the address of a DCGM exporter",
 		Interval: 10 * time.Second, Key: poll.Sources, Check: check, Open: open}
@@ -29,7 +29,8 @@ func Source() poll.Source {
 
 const example = "write the address of the exporter on this host, such as http://localhost:9400/metrics"
 
-// check refuses what is no address of an exporter, without quoting it.
+// check returns an error if the setting is not the address of an exporter. The error does not quote
+// the setting, which may contain a password.
 func check(setting string) (hint string, err error) {
 	u, err := url.Parse(setting)
 	switch {
@@ -41,7 +42,7 @@ func check(setting string) (hint string, err error) {
 	return "", nil
 }
 
-// reader asks one exporter.
+// reader reads from one exporter.
 type reader struct {
 	client   *http.Client
 	url      string
@@ -51,7 +52,8 @@ type reader struct {
 	interval time.Duration
 }
 
-// open probes the exporter. One that does not answer yet is no error: it is asked again.
+// open reads the exporter once. It is no error if the exporter does not answer yet: each round asks
+// again.
 func open(c poll.Config) (poll.Reader, error) {
 	if len(c.Settings) != 1 {
 		return nil, trimtab.Invalidf("no address of a DCGM exporter")
@@ -69,7 +71,7 @@ func open(c poll.Config) (poll.Reader, error) {
 	return r, nil
 }
 
-// missing notes what the exporter lacks, by its last answer.
+// missing records which values the exporter's last answer did not have.
 func (r *reader) missing(all map[device]*gpu, err error) {
 	r.lacks = nil
 	if err != nil {
@@ -89,16 +91,16 @@ func (r *reader) missing(all map[device]*gpu, err error) {
 	}
 }
 
-// Lacks lists what was missing in the last answer.
+// Lacks lists the values that the last answer did not have.
 func (r *reader) Lacks() []string { return r.lacks }
 
-// Close ends the connection.
+// Close closes idle connections.
 func (r *reader) Close() error {
 	r.client.CloseIdleConnections()
 	return nil
 }
 
-// ask asks once.
+// ask requests the exposition once.
 func (r *reader) ask(ctx context.Context) (map[device]*gpu, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, nil)
 	if err != nil {
@@ -107,7 +109,7 @@ func (r *reader) ask(ctx context.Context) (map[device]*gpu, error) {
 	request.Header.Set("Accept", "text/plain;version=0.0.4")
 	answer, err := r.client.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("ask exporter: %w", errors.Unwrap(err)) // without the address, which is told
+		return nil, fmt.Errorf("ask exporter: %w", errors.Unwrap(err)) // without the URL
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
@@ -120,7 +122,7 @@ func (r *reader) ask(ctx context.Context) (map[device]*gpu, error) {
 	return all, err
 }
 
-// Read asks the exporter for everything.
+// Read requests the exposition and returns the samples of the host and of all pods.
 func (r *reader) Read(ctx context.Context, _ []poll.Group) ([]*trimtab.Sample, error) {
 	all, err := r.ask(ctx)
 	if ctx.Err() == nil {

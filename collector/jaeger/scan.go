@@ -54,9 +54,9 @@ const (
 // followsFrom is the reference type FOLLOWS_FROM; CHILD_OF is 0.
 const followsFrom = 1
 
-// ScanRequest packs the spans of a PostSpansRequest into p. Spans without
-// proper ids are rejected into p; a body that is no such message is
-// ErrInvalid, and what p then holds is to be thrown away.
+// ScanRequest packs the spans of a PostSpansRequest into p. Spans without valid IDs are counted in
+// p as rejected. If the body is not such a message, the error is ErrInvalid, and the caller must
+// discard p.
 func ScanRequest(b []byte, cache *collector.ResourceCache, p *collector.Packer) error {
 	return wire.Fields(b, func(tag uint64, batch []byte, _ uint64) error {
 		if tag != requestBatch {
@@ -167,7 +167,7 @@ func setIDs(s *trimtab.Span, own ids, parent []byte) (bad bool, reason collector
 	return false, 0
 }
 
-// scanRef notes a reference into the same trace, if it is the first of its type.
+// scanRef records a reference into the same trace, if it is the first of its type.
 func scanRef(b, trace []byte, refs *[2]ids) error {
 	var to ids
 	kind := uint64(0)

@@ -19,12 +19,12 @@ type Visit struct {
 // maxSockets bounds the sockets that are followed; the longest silent is forgotten.
 const maxSockets = 1 << 15
 
-// Tracer turns events into visits. It has no clock: time comes from the events and from Settle.
+// Tracer builds visits from events. It reads no clock: time comes from the events and from Settle.
 // It is not safe for concurrent use.
 type Tracer struct {
-	// settle is how long after its last byte an answer has ended.
+	// settle is the time after its last byte at which an answer counts as complete, in nanoseconds.
 	settle int64
-	// seed makes ids of one tracer differ from those of another.
+	// seed makes the IDs of different tracers differ.
 	seed uint64
 	// listens reports whether a process serves at a port.
 	listens func(process uint32, port uint16) bool
@@ -48,8 +48,8 @@ type socket struct {
 	process, thread uint32
 	component       int
 	serves          bool
-	// begun: a visit is open; turned: its answer has begun, so that a serving socket has sent, or
-	// a calling one received.
+	// begun says that a visit is open; turned says that its answer has begun: a serving socket has
+	// sent, or a calling one has received.
 	begun, turned bool
 	visit         Visit
 	last          int64
@@ -93,7 +93,7 @@ func (t *Tracer) socketOf(component int, e *Event) *socket {
 	return s
 }
 
-// begin begins a request or a call, and finds what it belongs to.
+// begin starts a request or a call, and finds its parent.
 func (t *Tracer) begin(s *socket, e *Event) {
 	t.count++
 	s.begun, s.turned = true, false
@@ -117,7 +117,7 @@ func (t *Tracer) begin(s *socket, e *Event) {
 	binary.BigEndian.PutUint64(s.visit.TraceID[8:], mix(t.seed+^t.count))
 }
 
-// cause returns the request that a call belongs to; nil: there is none.
+// cause returns the request to which a call belongs; nil: none is known.
 func (t *Tracer) cause(s *socket, e *Event) *Visit {
 	open := t.open[s.process]
 	of := func(fits func(*socket) bool) *Visit {
@@ -151,7 +151,7 @@ func (t *Tracer) end(s *socket) {
 	}
 }
 
-// forgetAfter is for how many settling times a silent socket is remembered.
+// forgetAfter is the number of settling times after which a silent socket is forgotten.
 const forgetAfter = 300
 
 // Settle ends visits whose answer has been silent for the settling time, and forgets sockets

@@ -23,7 +23,7 @@ import (
 // Source is the name of this source of spans in metrics.
 const Source = "kernel"
 
-// DefaultSettle is how long after its last byte an answer has ended, by default.
+// DefaultSettle is the default time after its last byte at which an answer counts as complete.
 const DefaultSettle = 200 * time.Millisecond
 
 // Component is a group of processes that is traced as one service.name.
@@ -35,12 +35,13 @@ type Component struct {
 	Program, Cgroup string
 }
 
-// Config says what is traced.
+// Config says what to trace.
 type Config struct {
 	Sink       *collector.Sink
 	Host       string
 	Components []Component
-	// Settle is how long after its last byte an answer has ended; 0: DefaultSettle.
+	// Settle is the time after its last byte at which an answer counts as complete; 0:
+	// DefaultSettle.
 	Settle  time.Duration
 	Metrics *metric.Set
 	// Logger may be nil.
@@ -56,7 +57,7 @@ type Collector struct {
 	processes *processes
 	tracer    *Tracer
 	packer    *collector.Packer
-	// wall is what to add to the monotonic clock to have Unix time.
+	// wall is the difference between Unix time and the monotonic clock.
 	wall    int64
 	dropped uint64
 }
@@ -104,7 +105,7 @@ func (c *Collector) emit(v *Visit) {
 }
 
 const (
-	// flushEvery is how often ended visits are sent, lookEvery how often processes are listed.
+	// flushEvery is how often ended visits are sent; lookEvery is how often processes are listed.
 	flushEvery = 100 * time.Millisecond
 	lookEvery  = 5 * time.Second
 )
@@ -169,8 +170,8 @@ func (c *Collector) read() error {
 	return nil
 }
 
-// flush hands over what has ended. While the last is not yet answered, it waits, and
-// beyond a bound is dropped.
+// flush sends ended visits. While the last batch is not answered, it waits; beyond a bound it drops
+// visits.
 func (c *Collector) flush(packed chan<- *collector.Packer) {
 	if n := c.packer.Spans(); n > 0 {
 		select {
@@ -192,7 +193,7 @@ const maxWaiting = 100_000
 func (c *Collector) look() {
 	came, went := c.processes.look()
 	for _, pid := range went {
-		_ = c.probe.watched.Delete(pid) // it may never have been there
+		_ = c.probe.watched.Delete(pid) // the entry may not exist
 	}
 	for _, pid := range came {
 		component, _ := c.processes.of(pid)

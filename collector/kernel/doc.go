@@ -1,7 +1,7 @@
-// Package kernel sees the requests of components that are not instrumented: it
-// makes spans of what the kernel sees of their TCP sockets.
+// Package kernel observes the requests of components without instrumentation: it builds spans from
+// kernel events of their TCP sockets.
 //
-// Two tracepoints tell of every message that a watched process sends or receives:
+// Two tracepoints report every message that a watched process sends or receives:
 //
 //	SEND, RECV: time, context ⟨process, thread⟩, socket ⟨local, remote address and port⟩, bytes
 //

@@ -44,7 +44,7 @@ func (p *processes) forget(pid uint32) {
 func (p *processes) look() (came, went []uint32) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, nil // as it was
+		return nil, nil // nothing changed
 	}
 	seen := map[uint32]bool{}
 	for _, e := range entries {
@@ -79,7 +79,7 @@ func (p *processes) look() (came, went []uint32) {
 func (p *processes) match(pid string) (int, bool) {
 	comm, err := os.ReadFile("/proc/" + pid + "/comm")
 	if err != nil {
-		return 0, false // it has ended
+		return 0, false // the process has ended
 	}
 	program := strings.TrimSuffix(string(comm), "\n")
 	for i, c := range p.components {
@@ -111,7 +111,8 @@ func within(pid, group string) bool {
 	return false
 }
 
-// relisten is how old the list of listening ports may be when a port is not in it.
+// relisten is the age of the list of listening ports from which it is read again when a port is not
+// in it.
 const relisten = 100 * time.Millisecond
 
 // listens reports whether a process in the same network namespace listens on a port.

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// ringBytes holds some 58,000 events, which wait while this process does not run.
+	// ringBytes is the size of the event buffer: 58,000 events fit while this process does not run.
 	ringBytes = 4 << 20
 	// maxProcesses bounds the processes that are watched.
 	maxProcesses = 4096
@@ -39,7 +39,7 @@ func attach() (*probe, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trace sockets: %w", errors.Join(trimtab.ErrUnsupported, err))
 	}
-	_ = rlimit.RemoveMemlock() // kernels since 5.11 need none; older ones say so below
+	_ = rlimit.RemoveMemlock() // kernels since 5.11 need no limit; older ones report an error below
 	p := &probe{}
 	if err := p.load(at); err != nil {
 		return nil, fmt.Errorf("trace sockets: %w", errors.Join(trimtab.ErrUnsupported, err, p.close()))

@@ -16,7 +16,7 @@ type Names struct {
 // New returns Names that look things up in a cluster.
 func New(c *kube.Cluster) *Names { return &Names{c} }
 
-// errUnknown: no watched workload has this identity.
+// errUnknown says that no watched workload has this identity.
 var errUnknown = errors.New("no workload that is watched is known by it")
 
 // OfSpan returns the workload of a resource of spans, by its attributes.

@@ -58,7 +58,7 @@ func Read(dir, name string) (Reading, error) {
 	return r, nil
 }
 
-// maxFile bounds what is read of a file.
+// maxFile is the longest file that is read, in bytes.
 const maxFile = 64
 
 func readFile(name string) (string, error) {
@@ -92,8 +92,8 @@ func Sent(before, after Reading) (float64, error) {
 	return float64(after.Bytes-before.Bytes) / window.Seconds(), nil
 }
 
-// Source is what interfaces below dir ("": Interfaces) send; the settings name them. One that
-// does not exist yet is no error.
+// Source returns the source that reads how much interfaces below dir ("": Interfaces) send; the
+// settings name them. It is no error if one does not exist yet.
 func Source(dir string) poll.Source {
 	return poll.Source{Name: "link", About: "what network interfaces send, and could", Key: "links", Interval: 2 * time.Second,
 		Quantities: []quantity.Quantity{quantity.Sent, quantity.Bandwidth},

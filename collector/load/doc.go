@@ -1,4 +1,4 @@
-// Package load reads how a host as a whole is loaded, for what is decided on the host:
+// Package load reads the load of a host as a whole, for decisions on the host:
 //
 //	cpu       cores in use:  CPUs · (1 − Δ(idle + iowait) / Δ all)        /proc/stat
 //	memory    bytes in use:  MemTotal − MemAvailable                      /proc/meminfo
@@ -8,9 +8,10 @@
 //	pressure_cpu, pressure_memory, pressure_io
 //	          the share of time in which something waited for it (PSI)    /proc/pressure
 //
-// each with the capacity that it is of. Time that a hypervisor gives to others counts as
-// in use. Of pressure_cpu, what quotas of trimtab's own stop is taken off: the kernel counts
-// it as waiting, and the host may have nothing to do. What a host does not tell is missing. Nothing is published.
+// each with the capacity that it is of. Time that a hypervisor gives to others counts as in use.
+// Time in which trimtab's own quotas throttle tasks is subtracted from pressure_cpu: the kernel
+// counts it as waiting even if CPUs are idle. Values that the host does not report are missing. The
+// package publishes nothing.
 //
 // Source: Linux, Documentation/filesystems/proc.rst, admin-guide/iostats.rst,
 // accounting/psi.rst. The metrics are those of Yang et al., ROSE, IEEE TPDS 2020, 4.

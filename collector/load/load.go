@@ -18,9 +18,9 @@ type Load struct{ Used, Capacity float64 }
 
 // Reader reads a host. The zero Reader reads this one.
 type Reader struct {
-	// Proc and Sys are where the kernel tells; "": /proc and /sys.
+	// Proc and Sys are where procfs and sysfs are mounted; "": /proc and /sys.
 	Proc, Sys string
-	// Groups lists directories of control groups whose quotas are trimtab's; nil: none are.
+	// Groups lists the directories of control groups whose quotas trimtab sets; it may be nil.
 	Groups func() []string
 }
 
@@ -35,7 +35,7 @@ type Reading struct {
 	// disks have the ms in which each was busy, waits how long something waited.
 	disks map[string]uint64
 	waits map[string]time.Duration
-	// stopped is how long each of the groups was stopped by its quota, on all CPUs together.
+	// stopped is how long quotas throttled each group, summed over all CPUs.
 	stopped map[string]time.Duration
 	links   map[string]link.Reading
 }
@@ -56,7 +56,7 @@ func (r Reader) Read() Reading {
 	now.memory, _ = parseMemory(r.text("meminfo"))
 	now.average, _ = parseAverage(r.text("loadavg"))
 	for name, ms := range parseDisks(r.text("diskstats")) {
-		if _, err := os.Stat(filepath.Join(r.Sys, "block", name)); err == nil { // else a part of one
+		if _, err := os.Stat(filepath.Join(r.Sys, "block", name)); err == nil { // partitions have no directory here
 			now.disks[name] = ms
 		}
 	}
@@ -69,7 +69,7 @@ func (r Reader) Read() Reading {
 		now.stopped = stops(r.Groups())
 	}
 	dir := filepath.Join(r.Sys, "class", "net")
-	entries, _ := os.ReadDir(dir) // without it no link is told of
+	entries, _ := os.ReadDir(dir) // on an error no link is reported
 	for _, e := range entries {
 		if l, err := link.Read(dir, e.Name()); err == nil && l.Bandwidth > 0 {
 			now.links[e.Name()] = l
@@ -119,10 +119,10 @@ func Between(before, after Reading) map[string]Load {
 	return out
 }
 
-// contended removes from the pressure of CPUs what is no contention of the host: the kernel
-// counts a task that a quota stops as waiting. Such stops of trimtab's groups are subtracted, and
-// the rest is at most the number of busy CPUs, since a waiting task waits for one that another
-// has:
+// contended subtracts from the CPU pressure the time that is not contention of the host: the kernel
+// also counts a task as waiting while a quota throttles it. It subtracts the throttling of
+// trimtab's groups, and limits the rest to the number of busy CPUs, since a waiting task waits for
+// a CPU on which another runs:
 //
 //	pressure_cpu = min(pressure − Δ stopped / Δ t, cores in use)
 func contended(out map[string]Load, before, after Reading, window time.Duration) {
@@ -148,7 +148,7 @@ func stops(groups []string) map[string]time.Duration {
 	for _, dir := range groups {
 		b, err := os.ReadFile(filepath.Join(dir, "cpu.stat"))
 		if err != nil {
-			continue // it went
+			continue // the group was removed
 		}
 		for line := range strings.Lines(string(b)) {
 			name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -175,7 +175,7 @@ func busiestOf(before, after map[string]uint64, window time.Duration) (most floa
 	return min(1, most), known
 }
 
-// sentOver adds up what was sent over all links.
+// sentOver sums the traffic sent over all links.
 func sentOver(before, after map[string]link.Reading) (l Load) {
 	for name, now := range after {
 		was, there := before[name]

@@ -30,7 +30,7 @@ type bodies struct {
 	gzips   sync.Pool
 }
 
-// body is one request body; held is its share of the bound.
+// body is one request body; held is the part of the limit that it uses.
 type body struct {
 	data []byte
 	held int64
@@ -40,7 +40,7 @@ type body struct {
 // that an announced length alone costs nothing.
 const firstBuffer = 4 << 10
 
-// keptBuffer is up to what size a buffer is reused.
+// keptBuffer is the largest size of a buffer that is reused, in bytes.
 const keptBuffer = 1 << 20
 
 // read returns the decompressed body. A body that is returned must be freed,
@@ -86,7 +86,7 @@ func (b *bodies) gunzip(in io.Reader) (*gzip.Reader, error) {
 func (b *bodies) fill(out *body, in io.Reader) error {
 	for {
 		if len(out.data) == cap(out.data) {
-			size := min(2*cap(out.data), b.max+1) // one more tells too long from just right
+			size := min(2*cap(out.data), b.max+1) // one byte more than allowed shows that a body is too long
 			if !b.hold(out, int64(size)) {
 				return errNoRoom
 			}
@@ -105,7 +105,7 @@ func (b *bodies) fill(out *body, in io.Reader) error {
 	}
 }
 
-// explain turns a read error into what the client did.
+// explain converts a read error into one that says what the client did wrong.
 func (b *bodies) explain(err error) error {
 	var tooLong *http.MaxBytesError
 	if errors.As(err, &tooLong) {

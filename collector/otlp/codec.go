@@ -11,8 +11,8 @@ import (
 	"github.com/trimtab/trimtab/collector"
 )
 
-// codec scans export requests straight from the transport's buffers. Other
-// services on the same server get what they are generated for.
+// codec scans export requests straight from the transport's buffers. For other services on the same
+// server it decodes protobuf messages as usual.
 type codec struct {
 	other encoding.CodecV2
 	// joined has buffers in which the pieces of a body are joined. gRPC's own pools clear a whole
@@ -28,17 +28,16 @@ func newCodec() codec {
 type call struct {
 	cache  *collector.ResourceCache
 	packer *collector.Packer
-	// err is why the body is malformed; gRPC would make INTERNAL of it.
+	// err is why the body is malformed. As an error of the codec, gRPC would answer INTERNAL.
 	err error
 }
 
 // Scan packs the spans.
 func (c *call) Scan(body []byte) { c.err = ScanRequest(body, c.cache, c.packer) }
 
-// Request is a request that reads itself from its encoded form, which is
-// valid during the call only. It keeps its errors for the handler, which can
-// answer INVALID_ARGUMENT where gRPC itself would answer INTERNAL. Services of
-// [Config.Register] use it to bound what a request can cost.
+// Request is a request that decodes itself from its encoded form, which is valid only during the
+// call. It keeps errors for the handler, which can then answer INVALID_ARGUMENT where gRPC itself
+// would answer INTERNAL. Services of [Config.Register] use it to bound the cost of a request.
 type Request interface{ Scan(body []byte) }
 
 // Answer is an encoded response.

@@ -37,7 +37,7 @@ type Config struct {
 	// Register adds further services to the gRPC server, such as Jaeger's. They use generated
 	// types of protobuf, or [Request] and [Answer].
 	Register func(grpc.ServiceRegistrar)
-	// Log takes what the servers say; nil means slog.Default().
+	// Log receives the log of the servers; nil: slog.Default().
 	Log *slog.Logger
 }
 

@@ -23,10 +23,10 @@ type web struct {
 	from  *collector.Source
 	proto collector.ResourceCache
 	json  collector.ResourceCache
-	// fromZipkin and zipkin are those of POST /api/v2/spans.
+	// fromZipkin and zipkin are for POST /api/v2/spans.
 	fromZipkin *collector.Source
 	zipkin     collector.ResourceCache
-	// bodies reads and bounds what is held.
+	// bodies reads request bodies and limits their total size.
 	bodies bodies
 	// refused and refusedZipkin count a request by reason.
 	refused, refusedZipkin func(reason string)
@@ -145,7 +145,7 @@ func (w *web) readBody(rw http.ResponseWriter, r *http.Request, scan func(body [
 // retry. Anything beyond most gets that half second.
 func linger(rw http.ResponseWriter, r *http.Request, most int64) {
 	if r.Header.Get("Expect") != "" {
-		return // it waits for the answer before it sends
+		return // the client waits for the answer before it sends
 	}
 	_, _ = io.CopyN(io.Discard, r.Body, most)
 	// Makes net/http wait, also for a client that asked to close the connection.
@@ -175,7 +175,7 @@ func (w *web) write(rw http.ResponseWriter, asJSON bool, code int, body []byte) 
 	}
 	rw.Header().Set("Content-Type", kind)
 	rw.WriteHeader(code)
-	_, _ = rw.Write(body) // a client that has gone needs no answer
+	_, _ = rw.Write(body) // on an error the client is gone
 }
 
 // elsewhere answers for paths that are not served. A request that may have held spans is counted.

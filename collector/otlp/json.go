@@ -202,7 +202,7 @@ func ScanResourceSpansJSON(rs jsonvalue.Value, cache *collector.ResourceCache, p
 	if err := SetResourceJSON(raw, cache, p); err != nil {
 		return err
 	}
-	if others == 0 { // as all write it: the spans need not be found again
+	if others == 0 { // the usual order: spans need not be searched again
 		return ScanScopesJSON(scopes, p)
 	}
 	for key, v := range rs.Members() {

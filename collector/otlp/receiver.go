@@ -91,7 +91,7 @@ func addr(l net.Listener) string {
 	return l.Addr().String()
 }
 
-// Counts returns the sum of what gRPC and HTTP received.
+// Counts returns the sum of the counts of gRPC and HTTP.
 func (r *Receiver) Counts() collector.Counts {
 	sum := collector.Counts{Rejected: map[collector.Reason]uint64{}}
 	for _, from := range r.sources {
@@ -166,7 +166,7 @@ func (r *Receiver) drain(ctx context.Context) {
 		}
 	}()
 	if r.http != nil {
-		_ = r.http.Shutdown(ctx) // what it leaves, Close ends
+		_ = r.http.Shutdown(ctx) // Close ends what remains
 	}
 	select {
 	case <-done:

@@ -60,10 +60,9 @@ const (
 // statusError is STATUS_CODE_ERROR.
 const statusError = 2
 
-// ScanRequest packs the spans of an ExportTraceServiceRequest into p. Spans
-// without proper ids are rejected into p; a body that is no such message is
-// ErrInvalid, and what p then holds is to be thrown away. Resources are
-// looked up in cache. b is not kept.
+// ScanRequest packs the spans of an ExportTraceServiceRequest into p. Spans without valid IDs are
+// counted in p as rejected. If the body is not such a message, the error is ErrInvalid, and the
+// caller must discard p. Resources are looked up in cache. b is not kept.
 func ScanRequest(b []byte, cache *collector.ResourceCache, p *collector.Packer) error {
 	return wire.Fields(b, func(tag uint64, value []byte, _ uint64) error {
 		if tag != requestResourceSpans {
@@ -124,8 +123,7 @@ func scanScope(b []byte, p *collector.Packer) error {
 	})
 }
 
-// scanSpan reads one span into s, and whom it calls into peer. bad is the reason to reject
-// it, or < 0.
+// scanSpan reads one span into s, and its callee into peer. bad is the reason to reject it, or < 0.
 func scanSpan(b []byte, s *trimtab.Span, peer *collector.Peer) (bad int, err error) {
 	*s = trimtab.Span{Adjusted: 1}
 	var trace, id, parent, state, value, attributes []byte

@@ -16,7 +16,8 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// Source is what the CPUs and the kernel count for this host and its control groups.
+// Source returns the source that counts hardware and software events for this host and its control
+// groups.
 func Source() poll.Source { return from("") }
 
 // from counts the groups of a hierarchy; "": found, see [Hierarchy].
@@ -26,10 +27,10 @@ func from(counted string) poll.Source {
 		Open:       func(c poll.Config) (poll.Reader, error) { return open(counted, c) }}
 }
 
-// host stands for the whole host where others stand for a group.
+// host returns the group that stands for the whole host.
 func host() poll.Group { return poll.Group{} }
 
-// maxAllThreads is how many threads of all groups are read in a round.
+// maxAllThreads is the largest number of threads of all groups that are read in a round.
 const maxAllThreads = 10_000
 
 // seen is the last reading of a place.
@@ -40,7 +41,7 @@ type seen struct {
 
 // reader has the groups of workloads counted.
 type reader struct {
-	root    *hostfs.Root // nil: there are no groups
+	root    *hostfs.Root // nil: no groups
 	counted *hostfs.Root // nil: groups have no counters
 	helper  *helper
 	before  map[poll.Group]*seen
@@ -94,7 +95,7 @@ func open(counted string, c poll.Config) (*reader, error) {
 	return r, nil
 }
 
-// begin starts the process for the first time, to say what it cannot count.
+// begin starts the counting process for the first time, to find out what it cannot count.
 func (c *reader) begin() {
 	if err := c.helper.start(context.Background()); err != nil {
 		c.lacks = append(c.lacks, c.helper.back(err).Error())
@@ -217,13 +218,13 @@ func (c *reader) waits(threads *waits.Threads, g poll.Group, now *seen) (value, 
 	return delay(was.threads, now.threads), now.at - was.at
 }
 
-// slack is by how much CPU time two clocks of one group may differ: a tick on each of some CPUs,
-// and the time between the readings.
+// slack is the largest difference between two CPU time counters of one group: a tick on each of
+// some CPUs, and the time between the readings.
 const slack = 100 * time.Millisecond
 
-// outside reports whether tasks of a group are outside of the group of the same path whose
-// counters were read: they ran for longer than that group counted. The counts of a hierarchy that
-// nobody uses are then unknown, not 0.
+// outside reports whether tasks of a group are outside of the group of the same path whose counters
+// were read: they ran for longer than that group counted. The counts of a hierarchy that is not in
+// use are then unknown, not 0.
 func outside(i interval, before, now *seen) bool {
 	if before == nil || i.Software.Missing != "" || len(i.Software.Counts) <= taskClock {
 		return false

@@ -16,7 +16,7 @@ import (
 // confined is set in a process that has restarted itself without privileges.
 const confined = "TRIMTAB_PERF_CONFINED"
 
-// nobody is the user and group that owns no file.
+// nobody is the ID of the user and group that own no files.
 const nobody = 65534
 
 // Confine drops all privileges of this process but CAP_PERFMON, if it has that: it restarts
@@ -29,7 +29,7 @@ func Confine() error {
 	if err := bare(); err == nil || os.Getenv(confined) != "" {
 		return err // there is nothing to give up: a sandbox may forbid to
 	}
-	runtime.LockOSThread() // never unlocked: it does not come back
+	runtime.LockOSThread() // never unlocked, since the function does not return
 	if err := shed(); err != nil {
 		return fmt.Errorf("give up privileges: %w", err)
 	}
@@ -78,8 +78,8 @@ func shed() error {
 	return nil
 }
 
-// becomeNobody changes the user of this thread only, if it is root, may do so, and nobody may run
-// the program.
+// becomeNobody changes the user of this thread to nobody if it is root, may change it, and nobody
+// may run the program.
 func becomeNobody(had uint64) error {
 	const needed = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID
 	self, err := os.Stat("/proc/self/exe")

@@ -16,16 +16,16 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// MaxDescriptors is how many counters are open at once.
+// MaxDescriptors is the largest number of open counters.
 const MaxDescriptors = 65536
 
-// spared is how many descriptors are left for the rest of the process.
+// spared is the number of descriptors reserved for the rest of the process.
 const spared = 64
 
 // maxCPUs bounds the numbers of CPUs.
 const maxCPUs = 1 << 16
 
-// counters are those of one control group on all CPUs.
+// counters has the counters of one control group on all CPUs.
 type counters struct {
 	// leaders are the first of the software and of the hardware events on each CPU; fds
 	// are all.
@@ -112,7 +112,7 @@ func readAll(leaders []int, n int) ([]reading, error) {
 	return out, nil
 }
 
-// onlineCPUs are those that run now.
+// onlineCPUs returns the CPUs that are online.
 func onlineCPUs() ([]int, error) {
 	text, err := os.ReadFile("/sys/devices/system/cpu/online")
 	if err != nil {
@@ -144,7 +144,7 @@ func parseCPUs(list string) (all []int, err error) {
 	return all, nil
 }
 
-// room is how many descriptors counters may take in this process.
+// room returns how many descriptors counters may use in this process.
 func room() int {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

@@ -1,5 +1,5 @@
-// Package perf counts what the CPUs and the kernel do for each workload, by the
-// performance counters of its control group:
+// Package perf counts hardware and software events of each workload, by the performance counters of
+// its control group:
 //
 //	cpi              = Δ cycles / Δ instructions
 //	mpki             = 1000 · Δ cache misses / Δ instructions

@@ -32,20 +32,20 @@ type helper struct {
 	command []string
 	logger  *slog.Logger
 	started func()
-	// able is what the last process could count.
+	// able is what the last counting process could count.
 	able Ability
 
 	process *exec.Cmd // nil: none runs
 	in, out *os.File
 	lines   *bufio.Reader
 	seq     uint64
-	// pause is how long to wait after the next death, due when to start again.
+	// pause is how long to wait after the next end of the process; due is when to start it again.
 	pause, due time.Duration
-	// died is why the last one ended.
+	// died is why the last process ended.
 	died error
 }
 
-// start starts the process and reads what it can count.
+// start starts the process and reads which events it can count.
 func (h *helper) start(ctx context.Context) error {
 	read, in, err := os.Pipe()
 	if err != nil {
@@ -137,7 +137,7 @@ func (h *helper) end() {
 	if kill := h.process.Process.Kill(); kill != nil && !errors.Is(kill, os.ErrProcessDone) {
 		err = errors.Join(err, kill)
 	}
-	_ = h.process.Wait() // it was killed
+	_ = h.process.Wait() // the process was killed
 	h.process = nil
 	if err != nil {
 		h.logger.Warn("end process that counts", "err", err)

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Ability lists what this machine counts, and why it does not count the rest.
+// Ability lists the events that this machine counts, and why it does not count the others.
 type Ability struct {
 	// Software and Hardware are the events that are counted, by name.
 	Software []string `json:"software,omitempty"`
@@ -64,7 +64,7 @@ func probe() (sw, hw []event, a Ability) {
 	return sw, hw, a
 }
 
-// enough is how long a probe counts its own work, at least.
+// enough is the least CPU time for which a probe counts its own work.
 const enough = 2 * time.Millisecond
 
 // tryEvent counts on the CPU that this thread is on.

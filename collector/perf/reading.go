@@ -10,13 +10,13 @@ import (
 
 // reading is the values of a group of counters on one CPU.
 type reading struct {
-	// enabled is how long it should have counted, running how long it did: for a control group,
-	// while one of its tasks was on the CPU.
+	// enabled is the time for which the events should have been counted, running the time for which
+	// they were, in ns; for a control group, only while one of its tasks ran.
 	enabled, running uint64
 	counts           []uint64
 }
 
-// header is how many numbers stand before the counts.
+// header is the number of values before the counts.
 const header = 3
 
 // parseReading reads what read(2) gave of a group of n counters. Its form, of numbers of
@@ -42,8 +42,8 @@ func parseReading(b []byte, n int) (reading, error) {
 // more than 10 amplifies mostly noise.
 const leastCounted = 0.1
 
-// set is by how much the counters of one group of events rose in an interval, over all CPUs, or
-// why that is unknown.
+// set has the increase of one group of events' counters in an interval, over all CPUs, or why it is
+// unknown.
 type set struct {
 	Counts  []float64 `json:"counts,omitempty"`
 	Missing string    `json:"missing,omitempty"`
@@ -83,7 +83,7 @@ func rise(before, after []reading, n int) set {
 	}
 	switch {
 	case enabled == 0:
-		return out // no task of it ran: it counted, and there was nothing
+		return out // no task of the group ran, so nothing was counted
 	case running < leastCounted*enabled || covered == 0:
 		return set{Missing: multiplexed}
 	}
@@ -93,7 +93,7 @@ func rise(before, after []reading, n int) set {
 	return out
 }
 
-// interval is what was counted for one control group since the last answer.
+// interval has the counts of one control group since the last answer.
 type interval struct {
 	Window   time.Duration `json:"window_ns"`
 	Software set           `json:"software"`

@@ -12,10 +12,10 @@ import (
 // sourceDelay is the source of the samples of run queues.
 const sourceDelay = "schedstat"
 
-// Idle is why a value is missing of a group that did nothing.
+// Idle is the reason for a missing value of a group that did nothing.
 const Idle = "nothing ran"
 
-// The other reasons why a value is missing, beside those of package poll.
+// Other reasons why a value is missing, in addition to those of package poll.
 const (
 	notCounted  = "not counted by this machine"
 	multiplexed = "counted for too little of the time"
@@ -84,9 +84,9 @@ func values(i interval, host bool) []measured {
 		{quantity.PageFaults, soft(pageFaults)},
 		{quantity.Migrations, soft(migrations)},
 	}
-	if !host { // of a whole host it is the time itself
+	if !host { // for a whole host the clock just measures time
 		clock := soft(taskClock)
-		clock.v /= float64(time.Second) // it counts in ns
+		clock.v /= float64(time.Second) // it counts nanoseconds
 		out = append(out, measured{quantity.TaskClock, clock})
 	}
 	return out
@@ -103,7 +103,7 @@ func ratio(i interval, event int, times float64) value {
 	case h.Counts[instructions] > 0:
 		return value{v: times * h.Counts[event] / h.Counts[instructions]}
 	case i.Software.Missing == "" && len(i.Software.Counts) > taskClock && i.Software.Counts[taskClock] > 0:
-		return value{missing: notCounted} // it ran, and no instruction was seen
+		return value{missing: notCounted} // the group ran, and no instruction was counted
 	}
 	return value{missing: Idle}
 }

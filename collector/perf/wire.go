@@ -19,7 +19,7 @@ import (
 //
 // A group is counted from the first request that names it to the first that does not.
 
-// MaxGroups is how many control groups are counted.
+// MaxGroups is the largest number of control groups that are counted.
 const MaxGroups = 1000
 
 // maxLine bounds a message: MaxGroups paths of 253 bytes, or as many answers of some 400.
@@ -37,7 +37,7 @@ type request struct {
 	Groups []group `json:"groups"`
 }
 
-// answer has what was counted of each group of the request, in its order.
+// answer has the counts of each group of the request, in the same order.
 type answer struct {
 	Seq    uint64     `json:"seq"`
 	Groups []interval `json:"groups"`

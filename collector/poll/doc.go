@@ -1,13 +1,13 @@
-// Package poll reads sources of samples at an interval and publishes what they tell, of the
-// host as a whole and of the control groups of workloads.
+// Package poll reads sources at an interval and publishes their samples, of the host as a whole and
+// of the control groups of workloads.
 //
-// A source is a value, [Source]: its folder below collector/ has a function that returns it,
-// and collector/sources lists those that the program has. Configuration, metrics and the
-// table of sources follow from the list.
+// A source is a value of type [Source]. Each folder below collector/ has a function that returns
+// its source, and collector/sources lists all of them. Configuration, metrics and the table of
+// sources follow from the list.
 //
-// The poller finds the groups, names source and time in every sample, counts it, and says
-// once that a value is absent which was told before and is told no more. A value that is
-// missing has the reason, and is never 0. The package judges nothing and writes nothing.
+// The poller finds the groups, sets source and time in every sample and counts it. When a source
+// stops reporting a value, the poller publishes once that the value is missing. A missing value has
+// a reason, and is never 0. The package does not interpret values and changes nothing on the host.
 //
 //	p, err := poll.Open(psi.Source(), poll.Config{Host: "h", Bus: b})
 //	…

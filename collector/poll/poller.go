@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// told is what a sample is of.
+// told identifies what a sample measures.
 type told struct {
 	workload, host, instance, source string
 	quantity                         quantity.Quantity
@@ -24,16 +24,17 @@ func toldOf(s *trimtab.Sample) told {
 	return told{s.Workload, s.Host, s.Instance, s.Source, s.Quantity}
 }
 
-// Poller reads one source.
+// Poller reads one source at an interval.
 type Poller struct {
 	source  Source
 	config  Config
 	reader  Reader
 	targets []hostfs.Follower
-	// told are the values of the last round, with why they were missing.
+	// told has the values of the last round, each with the reason if it was missing.
 	told  map[told]string
 	lacks []string
-	// problems are why a target cannot be found, or the source (-1) not be read.
+	// problems has, by index of target, why its group cannot be found; at -1, why the source cannot
+	// be read.
 	problems map[int]string
 }
 
@@ -62,12 +63,12 @@ func Open(s Source, c Config) (*Poller, error) {
 	return p, nil
 }
 
-// nowhere drops samples.
+// nowhere discards samples.
 type nowhere struct{}
 
 func (nowhere) Publish(context.Context, trimtab.Value) error { return nil }
 
-// Probe returns what this host lacks of a source, and reads nothing.
+// Probe returns what this host lacks for a source. It reads no samples.
 func Probe(s Source, c Config) (lacks []string, err error) {
 	c.Bus = nowhere{}
 	p, err := Open(s, c)
@@ -80,13 +81,13 @@ func Probe(s Source, c Config) (lacks []string, err error) {
 	return p.Lacks(), p.Close()
 }
 
-// counter counts samples by source, and by why their value is missing.
+// counter is the metric that counts samples by source and by the reason why their value is missing.
 const counter = "trimtab_collector_samples_total"
 
-// Lacks lists what this host does not have of the source, as of the last round.
+// Lacks lists the parts of the source that this host does not have, as of the last round.
 func (p *Poller) Lacks() []string { return p.lacks }
 
-// Close releases what is open.
+// Close releases the source and the control groups.
 func (p *Poller) Close() error { return errors.Join(p.reader.Close(), p.closeGroups()) }
 
 func (p *Poller) closeGroups() error {
@@ -113,7 +114,7 @@ func Every(ctx context.Context, interval time.Duration, round func(context.Conte
 	}
 }
 
-// Round reads everything once, and publishes it.
+// Round reads the source once and publishes the samples.
 func (p *Poller) Round(ctx context.Context) {
 	groups := p.find()
 	all, err := p.reader.Read(ctx, groups)
@@ -160,7 +161,7 @@ func (p *Poller) Round(ctx context.Context) {
 	p.told = now
 }
 
-// find returns the groups that are there now.
+// find returns the control groups of all targets that exist now.
 func (p *Poller) find() (groups []Group) {
 	for i := range p.targets {
 		found, err := p.targets[i].Look(p.config.Groups)
@@ -172,7 +173,7 @@ func (p *Poller) find() (groups []Group) {
 	return groups
 }
 
-// note logs when what stops a target, or the source, changes.
+// note logs when the error of a target, or of the source, changes.
 func (p *Poller) note(i int, err error) {
 	problem := ""
 	if err != nil {
@@ -189,8 +190,8 @@ func (p *Poller) note(i int, err error) {
 	p.config.Logger.Info("read "+p.source.Name, "of", of, "problem", problem)
 }
 
-// Publish counts a sample in a metric, by labels and why its value is missing, and publishes
-// it. Samples may be lost: what comes next matters more.
+// Publish publishes a sample, and counts it by the given labels and by the reason why its value is
+// missing. An error is only logged: a newer sample will replace a lost one.
 func Publish(ctx context.Context, bus Publisher, metrics *metric.Set, logger *slog.Logger, s *trimtab.Sample, counter string, labels ...string) {
 	result := "ok"
 	if s.Missing != "" {

@@ -11,34 +11,33 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// Source is a source of samples as a value: all that the rest of a program needs to know
-// of it.
+// Source describes a source of samples, with all that the rest of the program needs to know of it.
 type Source struct {
-	// Name is what samples, metrics, messages and the configuration call it.
+	// Name is the source's name in samples, metrics, messages and the configuration.
 	Name string
-	// About says in a few words what it reads.
+	// About says in a few words what the source reads.
 	About string
-	// Quantities are what it can tell. A host may have some of them only.
+	// Quantities are those that the source can measure. A host may offer only some of them.
 	Quantities []quantity.Quantity
-	// Key is the key below measure in the configuration that asks for it; "": it is always
-	// read. [Sources] for all that need no key of their own.
+	// Key is the configuration key below measure that enables the source; "": it is always read.
+	// Sources without a key of their own have the key [Sources].
 	Key string
-	// Check refuses what the file says of it below measure.sources, with a hint; nil: it has
-	// another key.
+	// Check validates the source's setting below measure.sources, and returns a hint with an error;
+	// nil: the source has another key.
 	Check func(setting string) (hint string, err error)
-	// Grouped tells that it is read only where workloads have control groups.
+	// Grouped says that the source is read only if workloads have control groups.
 	Grouped bool
-	// Interval is how often it is read where the configuration does not say.
+	// Interval is how often the source is read if the configuration does not say.
 	Interval time.Duration
-	// Open opens it on this host. Its error is trimtab.ErrUnsupported where the host has no
-	// such thing, and says what to do.
+	// Open opens the source on this host. If the host does not offer it, the error is
+	// trimtab.ErrUnsupported and says what to do.
 	Open func(Config) (Reader, error)
 }
 
-// Sources is the key below which a source is asked for by its name.
+// Sources is the configuration key that enables sources by their names.
 const Sources = "sources"
 
-// The reasons why a value is missing that sources share. They are labels of the metric, too.
+// Reasons, shared by sources, why a value is missing. They are also values of a metric label.
 const (
 	Absent     = "absent"
 	Unreadable = "unreadable"
@@ -46,18 +45,20 @@ const (
 	Reset      = "counter reset"
 )
 
-// Reader is a source that is open. One goroutine uses it at a time.
+// Reader is an open source. Only one goroutine may use it at a time.
 type Reader interface {
-	// Read returns samples of the host ([OfHost]) and of the groups that are there
-	// ([Group.Sample]). With an error, what it leaves out and told before is unreadable, and not gone.
+	// Read returns samples of the host ([OfHost]) and of the given groups ([Group.Sample]). If it
+	// also returns an error, a value that it leaves out counts as unreadable, not as gone.
 	Read(ctx context.Context, groups []Group) ([]*trimtab.Sample, error)
-	// Lacks lists what this host does not have of it, with the reasons. A Read may change it.
+	// Lacks lists the parts of the source that this host does not have, with the reasons. A Read
+	// may change the list.
 	Lacks() []string
-	// Close releases what is open.
+	// Close releases the source.
 	Close() error
 }
 
-// Simple is the part of a Reader that lacks nothing and keeps nothing open; others embed it.
+// Simple implements Lacks and Close for a Reader that lacks nothing and keeps nothing open; such
+// readers embed it.
 type Simple struct{}
 
 // Lacks lists nothing.
@@ -66,66 +67,67 @@ func (Simple) Lacks() []string { return nil }
 // Close does nothing.
 func (Simple) Close() error { return nil }
 
-// Publisher is the part of a bus in use.
+// Publisher is the part of a bus that the poller uses.
 type Publisher interface {
 	Publish(ctx context.Context, v trimtab.Value) error
 }
 
-// Target is the control group of one workload, or with a * in Path those of its instances.
+// Target is the control group of one workload. With a * in Path, it is those of the workload's
+// instances.
 type Target struct {
 	Workload string
-	// Host is named in the samples, which are of its copy of the workload alone; "": of
-	// the whole workload.
+	// Host is the host named in the samples, which then describe only its copy of the workload; "":
+	// they describe the whole workload.
 	Host string
-	// Path is relative to the root of the hierarchy.
+	// Path is relative to the root of the cgroup hierarchy.
 	Path string
 }
 
-// Group is a control group of a target that is there now. It is comparable, and one of the
-// same path that was made anew is another.
+// Group is an existing control group of a target. It is comparable: if a group is removed and made
+// again with the same path, the two differ.
 type Group struct {
 	Workload, Host string
 	hostfs.Instance
 }
 
-// Sample returns a sample of the group, without a value.
+// Sample returns a sample of the group, for the reader to set its value.
 func (g Group) Sample(q quantity.Quantity) *trimtab.Sample {
 	return &trimtab.Sample{Workload: g.Workload, Host: g.Host, Instance: g.Name, Quantity: q}
 }
 
-// OfHost returns a sample of the host as a whole, or of the part of it that instance names,
-// without a value.
+// OfHost returns a sample of the host as a whole, or of the part of it that instance names, for the
+// reader to set its value.
 func OfHost(q quantity.Quantity, instance string) *trimtab.Sample {
 	return &trimtab.Sample{Workload: trimtab.HostItself, Instance: instance, Quantity: q}
 }
 
-// Config says what is read, and where the samples go.
+// Config says what to read and where to publish the samples.
 type Config struct {
-	// Host is what samples call this host.
+	// Host is the name of this host in samples.
 	Host string
-	// Root is the hierarchy of control groups, Targets those of workloads.
+	// Root is the directory of the cgroup hierarchy; Targets are the control groups of workloads.
 	Root    string
 	Targets []Target
-	// Settings are what the configuration says of the source.
+	// Settings are the configured settings of the source.
 	Settings []string
-	// Helper is the command of the process that counts for perf.
+	// Helper is the command of the process that counts performance events.
 	Helper []string
 	// Pod returns the workload of a pod of the cluster, "" if none is known. It may be nil.
 	Pod func(namespace, pod string) (workload string)
-	// Lacking is told when a round changed what the host lacks. It may be nil.
+	// Lacking is called when a round changed what the host lacks. It may be nil.
 	Lacking func(lacks []string)
-	// Interval is the window of what is a rate; 0: that of the source.
+	// Interval is the time between two reads, and the window of rates; 0: that of the source.
 	Interval time.Duration
-	// Bus gets the samples.
+	// Bus receives the samples.
 	Bus Publisher
 	// Metrics and Logger may be nil.
 	Metrics *metric.Set
 	Logger  *slog.Logger
-	// Groups is the open hierarchy, nil without targets. The poller opens and closes it.
+	// Groups is the open cgroup hierarchy, nil without targets. The poller opens and closes it.
 	Groups *hostfs.Root
 }
 
-// Fill sets what was left out of a configuration.
+// Fill sets the fields that a configuration left out to their defaults.
 func Fill(interval *time.Duration, usual time.Duration, metrics **metric.Set, logger **slog.Logger) {
 	if *interval <= 0 {
 		*interval = usual

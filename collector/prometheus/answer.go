@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// fault is why a query has no value. kind is the metric's label.
+// fault is the reason why a query has no value. kind is the metric's label.
 type fault struct{ kind, reason string }
 
 func (f *fault) Error() string { return f.reason }
@@ -49,11 +49,10 @@ type reply struct {
 		Type   string          `json:"resultType"`
 		Result json.RawMessage `json:"result"`
 	} `json:"data"`
-	// Warnings are of two kinds: remarks on the query, and parts of the data that could
-	// not be read.
+	// Warnings are remarks on the query, or name parts of the data that could not be read.
 	Warnings []string `json:"warnings"`
 	Infos    []string `json:"infos"`
-	// IsPartial is what a cluster of VictoriaMetrics says when a storage node is away.
+	// IsPartial is set by a cluster of VictoriaMetrics if a storage node is missing.
 	IsPartial bool `json:"isPartial"`
 }
 
@@ -72,8 +71,7 @@ func (r *reply) partial() error {
 	return nil
 }
 
-// series is one element of a vector. The labels host and instance name the copy of
-// the workload that it is of.
+// series is one element of a vector. The labels host and instance name the copy of the workload.
 type series struct {
 	Metric struct {
 		Host     string `json:"host"`
@@ -89,7 +87,7 @@ type series struct {
 // expression, in seconds since 1970 by its clock.
 type point struct{ at, value float64 }
 
-// time is the point's time; false: it is none.
+// time returns the point's time; false: it is invalid.
 func (p point) time() (time.Time, bool) {
 	if !(p.at > 0 && p.at < maxTime) {
 		return time.Time{}, false
@@ -122,8 +120,8 @@ func (p *point) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// number is one value of an answer: of the whole workload, with place{}, or of one instance. err
-// says why the value is missing.
+// number is one value of an answer. With place{} it is of the whole workload, otherwise of one
+// instance. err says why the value is missing.
 type number struct {
 	place
 	value float64
@@ -133,7 +131,7 @@ type number struct {
 // place names one instance.
 type place struct{ host, instance string }
 
-// maxNumbers bounds the instances that one answer tells of.
+// maxNumbers is the largest number of instances in one answer.
 const maxNumbers = 1000
 
 // readReply reads one answer, whose result is not yet decoded; or returns why it is none.
@@ -209,7 +207,7 @@ func numbersOf(all []series) ([]number, error) {
 	var out []number
 	for _, s := range all {
 		var n number
-		if len(all) > 1 { // a single one is of all, whatever labels are left on it
+		if len(all) > 1 { // a single series is of the whole workload, whatever its labels
 			n.place = place{s.Metric.Host, s.Metric.Instance}
 			if n.host == "" || seen[n.place] {
 				return nil, several
@@ -252,7 +250,7 @@ func (r *reply) ages() (found map[target]ages, asOf time.Time, err error) {
 		if asOf = at; math.IsNaN(s.Value.value) || s.Value.value > maxAge {
 			return nil, asOf, &fault{kindNotFinite, fmt.Sprintf("the age of its series is %v", s.Value.value)}
 		}
-		age := trimtab.Seconds(max(0, s.Value.value)).Duration() // less: a sample from the server's future
+		age := trimtab.Seconds(max(0, s.Value.value)).Duration() // negative: a sample from the server's future
 		a, had := found[id]
 		if !had {
 			a = ages{newest: age, oldest: age}
@@ -318,7 +316,7 @@ func one(n number) ([]number, error) {
 	return []number{n}, nil
 }
 
-// fault says why a value is none; nil: it is finite and >= 0.
+// fault returns why a value is invalid; nil: it is finite and >= 0.
 func (p point) fault() error {
 	switch {
 	case math.IsNaN(p.value) || math.IsInf(p.value, 0):

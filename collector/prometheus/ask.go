@@ -25,7 +25,7 @@ func Ask(ctx context.Context, c Config) ([]Asked, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = asker.Close() }() // it was only read
+	defer func() { _ = asker.Close() }() // it was only used to read
 	var out []Asked
 	for i := range asker.config.Queries {
 		samples, _ := asker.samples(ctx, &asker.config.Queries[i], &asker.states[i])
@@ -50,7 +50,7 @@ func Clock(ctx context.Context, c Config) (ahead, within time.Duration, err erro
 	if err != nil {
 		return 0, 0, err
 	}
-	defer func() { _ = asker.Close() }() // it was only read
+	defer func() { _ = asker.Close() }() // it was only used to read
 	before := time.Now()
 	r, err := asker.client.ask(ctx, "time()")
 	var all []number
@@ -65,7 +65,7 @@ func Clock(ctx context.Context, c Config) (ahead, within time.Duration, err erro
 	return there.Sub(before.Add(took / 2)), took, nil
 }
 
-// Labelled is one series of an answer, with its value now.
+// Labelled is one series of an answer, with its present value.
 type Labelled struct {
 	Labels map[string]string
 	Value  float64
@@ -78,7 +78,7 @@ func Vector(ctx context.Context, c Config, expr string) ([]Labelled, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = asker.Close() }() // it was only read
+	defer func() { _ = asker.Close() }() // it was only used to read
 	r, err := asker.client.ask(ctx, expr)
 	if err != nil {
 		return nil, fmt.Errorf("ask Prometheus: %w", err)
@@ -102,5 +102,5 @@ func Vector(ctx context.Context, c Config, expr string) ([]Labelled, error) {
 	return out, nil
 }
 
-// silent is the bus of a collector that only asks: nothing of it is called.
+// silent is the bus of a collector that only asks; none of its methods is called.
 type silent struct{ bus.Bus }

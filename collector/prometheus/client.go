@@ -17,8 +17,8 @@ import (
 	promconfig "github.com/prometheus/common/config"
 )
 
-// maxAnswer bounds what is read of one answer, after decompression. One
-// number needs 200 bytes; more is read to be able to count several series.
+// maxAnswer is the largest answer that is read, in bytes after decompression. One number needs 200
+// bytes; the rest allows counting several series.
 const maxAnswer = 1 << 20
 
 // maxRedirects bounds redirects, all on the same host.
@@ -28,13 +28,13 @@ const maxRedirects = 3
 // ignores them.
 func wholeNow() map[string]string {
 	return map[string]string{
-		"nocache":               "1",     // VictoriaMetrics: now is now, not 30 s ago
+		"nocache":               "1",     // VictoriaMetrics: evaluate now, not 30 s ago
 		"deny_partial_response": "1",     // VictoriaMetrics cluster: an error when a storage node is away
-		"partial_response":      "false", // Thanos: an error when a store is away
+		"partial_response":      "false", // Thanos: an error when a store is missing
 	}
 }
 
-// plainFor is for how long wholeNow is left out after a server or proxy refused it.
+// plainFor is how long wholeNow is left out after a server or proxy refused it.
 const plainFor = 10 * time.Minute
 
 // client asks one server.
@@ -42,14 +42,14 @@ type client struct {
 	http    *http.Client
 	url     string // of the API, with a trailing slash
 	timeout time.Duration
-	// plain is until when wholeNow is left out, in nanoseconds since 1970.
+	// plain is the time until which wholeNow is left out, in nanoseconds since 1970.
 	plain atomic.Int64
 }
 
 func newClient(base string, c promconfig.HTTPClientConfig, timeout time.Duration) (*client, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, errors.New("the URL is not http://host or https://host") // not quoted: it may hold a password
+		return nil, errors.New("the URL is not http://host or https://host") // not quoted: it may contain a password
 	}
 	h, err := promconfig.NewClientFromConfig(c, "trimtab", promconfig.WithUserAgent("trimtab"))
 	if err != nil {
@@ -61,8 +61,8 @@ func newClient(base string, c promconfig.HTTPClientConfig, timeout time.Duration
 	return &client{http: h, url: u.JoinPath("api/v1/").String(), timeout: timeout}, nil
 }
 
-// sameHost refuses to be sent to another server: it would get our credentials'
-// headers and could make us ask what only we can reach.
+// sameHost refuses a redirect to another server, which would receive our credentials and could make
+// us send requests to servers that only we can reach.
 func sameHost(next *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
 		return &fault{kindRefused, fmt.Sprintf("more than %d redirects", maxRedirects)}
@@ -73,7 +73,7 @@ func sameHost(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// ask evaluates expr now. The error is a *fault, or that of ctx.
+// ask evaluates expr at the present time. The error is a *fault, or that of ctx.
 func (c *client) ask(ctx context.Context, expr string) (*reply, error) {
 	limited, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -114,7 +114,7 @@ func (c *client) query(ctx, limited context.Context, form url.Values) (r *reply,
 	response, err := c.send(limited, http.MethodPost, "query", form)
 	if err == nil && (response.StatusCode == http.StatusMethodNotAllowed || response.StatusCode == http.StatusNotImplemented) {
 		response.Body.Close()
-		response, err = c.send(limited, http.MethodGet, "query", form) // a proxy in between that only reads
+		response, err = c.send(limited, http.MethodGet, "query", form) // a proxy may allow only GET
 	}
 	if err != nil {
 		return nil, 0, c.unanswered(ctx, err)
@@ -153,7 +153,7 @@ func (c *client) send(ctx context.Context, method, path string, form url.Values)
 	return c.http.Do(request)
 }
 
-// unanswered turns a transport's error into a fault without the URL.
+// unanswered converts a transport error into a fault that does not contain the URL.
 func (c *client) unanswered(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err() // we are stopping

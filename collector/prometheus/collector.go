@@ -23,7 +23,7 @@ import (
 // Query is one expression of one workload.
 type Query struct {
 	Workload string
-	// Quantity is what the value measures; load, performance, allocation, …
+	// Quantity is the measured quantity: load, performance, allocation, …
 	Quantity quantity.Quantity
 	// Expr is PromQL for one number, with its labels filled in, or for one for each
 	// instance, with the labels host and instance.
@@ -42,7 +42,7 @@ type Config struct {
 	HTTP promconfig.HTTPClientConfig
 	// Interval is the time between two queries of the same expression, > 0.
 	Interval time.Duration
-	// Timeout is when a query is given up, > 0; a sample takes up to four.
+	// Timeout is the time limit of one query, > 0; a sample takes up to four queries.
 	Timeout time.Duration
 	// Concurrency bounds the queries that run at once; 0 means 4.
 	Concurrency int
@@ -65,20 +65,20 @@ type state struct {
 	selectors []string // of the expression
 	known     bool     // they were understood
 	window    time.Duration
-	// targets are those that the selectors find; merged: they are too many to be followed one by
-	// one.
+	// targets are the scrape targets that the selectors find. merged says that they are too many to
+	// be followed one by one.
 	targets targets
 	merged  bool
-	// answered: there was an answer once; gap: the last query failed; until is when the window no
-	// longer contains any of the last gap.
+	// answered says that there was an answer once; gap, that the last query failed. until is when
+	// the window no longer contains any of the last gap.
 	answered, gap bool
 	until         time.Time
 	missing       string // why the last answer was none, to log changes only
 	warned        string
 }
 
-// Open checks the configuration and makes the HTTP client; it does not yet
-// ask. The error is [trimtab.ErrInvalid], or that of reading a certificate.
+// Open checks the configuration and makes the HTTP client; it sends no query yet. The error is
+// [trimtab.ErrInvalid], or that of reading a certificate.
 func Open(c Config) (*Collector, error) {
 	if c.Interval <= 0 || c.Timeout <= 0 || c.Bus == nil || c.Metrics == nil || c.Logger == nil {
 		return nil, trimtab.Invalidf("open prometheus collector: interval, timeout, bus, metrics and logger are needed")
@@ -140,7 +140,7 @@ func (c *Collector) round(ctx context.Context) {
 	group.Wait()
 }
 
-// one asks query i and publishes its samples.
+// one sends query i and publishes its samples.
 func (c *Collector) one(ctx context.Context, i int) {
 	q, s := &c.config.Queries[i], &c.states[i]
 	samples, kind := c.samples(ctx, q, s)
@@ -153,7 +153,7 @@ func (c *Collector) one(ctx context.Context, i int) {
 	}
 	c.count(&samples[0], kind)
 	missing := reason
-	if kind != kindOK { // a reason has ages in it that change with every answer
+	if kind != kindOK { // a reason contains ages, which change with every answer
 		missing = kind
 	}
 	if missing != s.missing {
@@ -187,7 +187,7 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 	if err == nil && q.Requests != "" {
 		if n, err := c.numbers(ctx, q, s, q.Requests); err == nil {
 			for _, of := range n {
-				requests[of.place] = of.value // 0, which is unknown, where that is none
+				requests[of.place] = of.value // 0, which means unknown, without a value
 			}
 		}
 	}
@@ -245,7 +245,7 @@ func (c *Collector) look(ctx context.Context, q *Query, s *state) (standing, err
 	away := s.targets.away(found)
 	if !s.merged && s.targets.unsure(found) {
 		if r, err := c.ask(ctx, q, s, upQuery(s.selectors, away)); err == nil {
-			up, _ = r.health() // nil: not known
+			up, _ = r.health() // nil: unknown
 		} else if ctx.Err() != nil {
 			return standing{}, ctx.Err()
 		}
@@ -340,7 +340,7 @@ func (c *Collector) forget() {
 	}
 }
 
-// count records what became of a query.
+// count counts the result of a query.
 func (c *Collector) count(s *trimtab.Sample, kind string) {
 	c.config.Metrics.Counter("trimtab_collector_prometheus_samples_total", kind).Inc()
 	if s.Missing != "" {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// target is one scrape target, or another source of series, as far as one selector of an
-// expression reads it.
+// target is a scrape target, or another source of series, as one selector of an expression reads
+// it.
 type target struct {
 	part          int // the selector's number
 	job, instance string
@@ -18,8 +18,8 @@ func (t target) compare(u target) int {
 	return cmp.Or(cmp.Compare(t.part, u.part), cmp.Compare(t.job, u.job), cmp.Compare(t.instance, u.instance))
 }
 
-// ages are those of the newest samples of a target's series: of its newest series and of
-// its oldest.
+// ages are the ages of the newest samples of a target's series: of its newest series and of its
+// oldest.
 type ages struct{ newest, oldest time.Duration }
 
 // targets follows the targets of one expression. It distinguishes a target that has ended, so
@@ -54,8 +54,9 @@ type source struct {
 	next int
 	lag  time.Duration
 	ages ages
-	// found: the selector finds it now; asked: up was queried since that last changed; scraped:
-	// it has, or had, a series up; down: up is 0; ended: it has ended, see targets.
+	// found says that the selector finds it now; asked, that up was queried since that last
+	// changed; scraped, that it has, or had, a series up; down, that up is 0; ended, that it has
+	// ended, see targets.
 	found, asked, scraped, down, ended bool
 	// doubted says that it was in doubt; back is when it came back from there.
 	doubted bool
@@ -63,11 +64,11 @@ type source struct {
 }
 
 const (
-	// maxTargets bounds the targets that are told apart. More count as one source.
+	// maxTargets is the largest number of targets that are distinguished. More count as one source.
 	maxTargets = 1000
 	// alike is the part of the last whole value that is taken for no fall.
 	alike = 0.9
-	// lostFor is when a target that does not come back no longer makes values partial.
+	// lostFor is the time after which a target that does not return no longer makes values partial.
 	lostFor = 24 * time.Hour
 	// sameSample is the distance below which two samples are one: an age is known to some
 	// milliseconds.
@@ -173,7 +174,7 @@ func (t *targets) enter(now time.Time, found map[target]ages, up health, away []
 	}
 }
 
-// judge enters what up says of a target.
+// judge records the value of up for a target.
 func (s *source) judge(now time.Time, id target, up health) {
 	if up == nil {
 		return
@@ -200,7 +201,7 @@ func (s *source) marked() bool { return s.age() <= 4*s.every() }
 func (s *source) taken(now time.Time) {
 	at := now.Add(-s.age())
 	gap := at.Sub(s.at)
-	switch known := !s.at.IsZero() && s.at.Before(now.Add(time.Second)); { // else the server's clock was put back
+	switch known := !s.at.IsZero() && s.at.Before(now.Add(time.Second)); { // the server's clock was not set back
 	case known && gap < sameSample:
 		return
 	case known:
@@ -213,12 +214,12 @@ func (s *source) taken(now time.Time) {
 // standing is the state of the targets at one time.
 type standing struct {
 	now time.Time
-	// age is that of the oldest target still scraped, or, if none is, of the newest sample; live
-	// is set in the first case. oldest is that over all targets that have not ended.
+	// age is the age of the oldest target still scraped, or, if none is, of the newest sample; live
+	// is true in the first case. oldest is the same over all targets that have not ended.
 	age, oldest time.Duration
 	live        bool
 	doubted     []target
-	count       int // of the targets that should be there
+	count       int // the targets that should exist
 }
 
 // stand judges each target. window is the range of the expression.
@@ -257,7 +258,7 @@ func (t *targets) stand(now time.Time, window time.Duration) standing {
 	return st
 }
 
-// partial returns why a value that adds up over targets misses some of them; nil: it does not.
+// partial returns why a value that adds up over targets lacks some of them; nil: it does not.
 func (t *targets) partial(st *standing, value float64, window time.Duration) error {
 	if len(st.doubted) == 0 {
 		t.whole, t.before, t.count = max(value, t.before), value, st.count
@@ -273,7 +274,7 @@ func (t *targets) partial(st *standing, value float64, window time.Duration) err
 	return t.words(st, value)
 }
 
-// words describes what a partial value misses.
+// words describes what a partial value lacks.
 func (t *targets) words(st *standing, value float64) error {
 	id := slices.MaxFunc(st.doubted, func(a, b target) int { return cmp.Compare(t.grave(a), t.grave(b)) })
 	first := t.of[id]

@@ -15,8 +15,7 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// untold is why full CPU pressure of a host is missing: the kernel has a line of zeros for it,
-// so that programs find one.
+// untold is why full CPU pressure of a host is missing: the kernel always reports zeros for it.
 const untold = "not told of a whole host"
 
 // Source is the pressure of this host and of its control groups.
@@ -55,7 +54,7 @@ type reading struct {
 // reader reads pressure files. The host is the group without a path.
 type reader struct {
 	host   *hostfs.Root
-	groups *hostfs.Root // nil: they have no pressure
+	groups *hostfs.Root // nil: groups have no pressure files
 	before map[poll.Group]map[string]*reading
 	lacks  []string
 }

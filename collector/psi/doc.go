@@ -9,6 +9,6 @@
 //
 // Source: Linux, Documentation/accounting/psi.rst, and cgroup-v2.rst, "cpu.pressure".
 //
-// Control groups of version 1 have no such files: there the host alone is told. What is
-// not there is a sample that says why, never 0. The package judges and writes nothing.
+// Control groups of version 1 have no such files, so only the host is reported. A missing value
+// gives its reason, and is never 0. The package does not interpret values and changes nothing.
 package psi

@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// The reasons why a value is missing, beside those of package poll.
+// Reasons why a value is missing, in addition to those of package poll.
 const (
 	unsupported = "not on this host"
 	denied      = "permission denied"
@@ -40,9 +40,9 @@ func (p *polled) Read(context.Context, []poll.Group) ([]*trimtab.Sample, error) 
 	return all, nil
 }
 
-// Samples makes samples of two readings in order, or of the first one: of each
-// package what it draws and may draw, of each policy its clock. Their instance is
-// the name of package or policy.
+// Samples computes samples from two readings in order, or from the first one alone: power and power
+// limit of each package, and the clock of each policy. The instance is the name of the package or
+// policy.
 func Samples(before, after *Reading) (all []*trimtab.Sample) {
 	add := func(q quantity.Quantity, of string, v float64, missing string) *trimtab.Sample {
 		s := poll.OfHost(q, of)
@@ -79,7 +79,7 @@ func Samples(before, after *Reading) (all []*trimtab.Sample) {
 	return all
 }
 
-// reason is why a value is missing, or "".
+// reason returns why a value is missing, or "".
 func reason(err error) string {
 	switch {
 	case err == nil:

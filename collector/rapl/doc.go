@@ -1,5 +1,5 @@
-// Package rapl reads the power that the processor packages of a host draw and may
-// draw, and the clock at which its CPUs run:
+// Package rapl reads the power of a host's processor packages, their power limits, and the clock of
+// its CPUs:
 //
 //	power       = Δ energy_uj / Δ t                    in W; energy_uj begins at 0 again after max_energy_range_uj
 //	power limit = power limit of the constraint long_term   in W: the TDP, unless somebody set another

@@ -24,13 +24,13 @@ const (
 
 // Zone is the kernel's reading of one CPU package at one time.
 type Zone struct {
-	// Name is that of the package, "package-0".
+	// Name is the name of the package, "package-0".
 	Name string
-	// Energy is in microjoules, in [0, Range], and begins anew behind Range.
+	// Energy is in microjoules, in [0, Range]; after Range it starts at 0 again.
 	Energy, Range uint64
-	// Err is why there is no Energy.
+	// Err is why Energy is missing.
 	Err error
-	// Limit is what the package may draw over a long time, in W; 0: not told.
+	// Limit is the long-term power limit of the package, in W; 0: unknown.
 	Limit float64
 }
 
@@ -45,13 +45,13 @@ type Policy struct {
 	Err        error
 }
 
-// Reading is all that was read of a host at one time.
+// Reading has all values of a host at one time.
 type Reading struct {
 	// At is the time since the host booted.
 	At       time.Duration
 	Zones    []Zone
 	Policies []Policy
-	// Err is why there are no zones, NoPolicies why there are no policies.
+	// Err is why there are no zones; NoPolicies is why there are no policies.
 	Err, NoPolicies error
 }
 
@@ -61,7 +61,7 @@ type Reader struct {
 	Zones, Policies string
 }
 
-// Read reads all once. What could not be read says why.
+// Read reads all values once. A value that could not be read has the error.
 func (r *Reader) Read() Reading {
 	out := Reading{At: hostfs.BootTime()}
 	out.Zones, out.Err = readZones(orElse(r.Zones, Zones))
@@ -166,7 +166,7 @@ func readPolicies(dir string) ([]Policy, error) {
 	return all, nil
 }
 
-// clock reads a file in kHz as MHz; 0: it is not there, or makes no sense.
+// clock reads a file in kHz as MHz; 0: it is missing or invalid.
 func clock(root *hostfs.Root, name string) float64 {
 	v, err := readNumber(root, name)
 	if err != nil || v > 1e9 {
@@ -192,7 +192,7 @@ func ParseNumber(text string) (uint64, error) {
 	return v, nil
 }
 
-// Draws returns what a package drew between two readings of it, in W.
+// Draws returns the mean power of a package between two readings, in W.
 func Draws(before, after Zone, window time.Duration) (watts float64, err error) {
 	switch {
 	case errors.Join(before.Err, after.Err) != nil:
@@ -203,7 +203,7 @@ func Draws(before, after Zone, window time.Duration) (watts float64, err error) 
 		return 0, trimtab.Invalidf("%s: energy %d and %d beyond its range %d", after.Name, before.Energy, after.Energy, after.Range)
 	}
 	used := after.Energy - before.Energy
-	if after.Energy < before.Energy { // it was at the end of its range in between
+	if after.Energy < before.Energy { // the counter wrapped around in between
 		used = after.Range - before.Energy + after.Energy
 	}
 	watts = float64(used) / 1e6 / window.Seconds()
@@ -213,8 +213,8 @@ func Draws(before, after Zone, window time.Duration) (watts float64, err error) 
 	return watts, nil
 }
 
-// Power returns what all packages together drew between two readings, and what they may draw,
-// both in W. If a package is missing there is no sum.
+// Power returns the mean power of all packages together between two readings, and the sum of their
+// power limits, both in W. If a package is missing there is no sum.
 func Power(before, after Reading) (draws, may float64, err error) {
 	if err := errors.Join(before.Err, after.Err); err != nil {
 		return 0, 0, err

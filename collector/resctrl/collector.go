@@ -44,7 +44,7 @@ type reader struct {
 	files  rdt.Files
 	root   string
 	groups *hostfs.Root // nil: no targets
-	// events are those that this host has.
+	// events are the events that this host can count.
 	events []event
 	before *reading
 	lacks  []string

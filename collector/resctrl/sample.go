@@ -12,7 +12,7 @@ import (
 type event struct {
 	file     string
 	quantity quantity.Quantity
-	// rate: the file counts up, and what matters is how fast.
+	// rate says that the file is a counter, and the sample its rate.
 	rate bool
 }
 
@@ -30,7 +30,7 @@ type count struct {
 	missing string
 }
 
-// monitors are those of one group, by event and cache.
+// monitors has the counts of one group, by event and cache.
 type monitors struct{ counts map[string]map[string]count }
 
 // reading is the monitors of all groups at one time since the host booted.
@@ -111,7 +111,7 @@ func part(e event, now count, then map[string]count, cache string, window time.D
 	switch {
 	case !ok || was.missing != "":
 		return value{missing: poll.First}
-	case now.bytes < was.bytes: // it was reset, or wrapped: by how much nobody knows
+	case now.bytes < was.bytes: // it was reset or wrapped around, so the increase is unknown
 		return value{missing: poll.Reset}
 	}
 	return value{v: float64(now.bytes-was.bytes) / window.Seconds()}

@@ -105,7 +105,7 @@ func (d *decoder) protobuf(in io.Reader) error {
 	return d.decodeProtobuf(b)
 }
 
-// decodeProtobuf tries the formats one after the other: a message does not say what it is.
+// decodeProtobuf tries the formats one after the other: a message does not name its format.
 func (d *decoder) decodeProtobuf(b []byte) error {
 	forms := []struct {
 		format Format

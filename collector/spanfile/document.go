@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// maxLevels is how deep what holds spans may itself be held.
+	// maxLevels is the deepest nesting of an object that contains spans.
 	maxLevels = 8
-	// heldBack is after how many spans a packer is emptied.
+	// heldBack is the number of spans after which a packer is emptied.
 	heldBack = 4096
-	// window is how long an element of OTLP may be to be read in one piece.
+	// window is the longest element of OTLP that is read in one piece, in bytes.
 	window = 1 << 20
 )
 
@@ -31,13 +31,13 @@ type decoder struct {
 	// jaeger, otlp and zipkin know the senders of the file.
 	jaeger, otlp, zipkin collector.ResourceCache
 	format               Format
-	// formats are all that the file has.
+	// formats are all formats found in the file.
 	formats []Format
 	level   int
 	notes   []string
 }
 
-// errAlien: the file has an unknown format; it says which.
+// errAlien says that the file has another, known format, and which.
 type errAlien struct{ error }
 
 // Unwrap returns the cause.
@@ -48,7 +48,7 @@ func (d *decoder) alien(what string) error {
 	return errAlien{d.place(0, "this is "+what)}
 }
 
-// is records the format of what is read next: the meaning of span ids depends on it.
+// is records the format of the next object, on which the meaning of span IDs depends.
 func (d *decoder) is(f Format) error {
 	if d.format == f {
 		return nil
@@ -241,7 +241,7 @@ func (d *decoder) inner(piece []byte) error {
 	return d.document()
 }
 
-// contained reads an object that holds lists.
+// contained reads an object that contains lists.
 func (d *decoder) contained() error {
 	var before holder
 	return d.members(func(key string, first byte) error {
@@ -267,7 +267,7 @@ func (d *decoder) contained() error {
 	})
 }
 
-// beside reads a member next to the one that holds spans.
+// beside reads a member next to the one that contains spans.
 func (d *decoder) beside(key string, first byte) error {
 	v, err := d.value()
 	if err != nil {

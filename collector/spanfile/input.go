@@ -50,7 +50,7 @@ const (
 	zstdMagic = "\x28\xb5\x2f\xfd"
 )
 
-// maxLayers is how often a file may be compressed.
+// maxLayers is the largest number of compressions of a file.
 const maxLayers = 2
 
 // unpack returns the content of a file that may be compressed.
@@ -185,7 +185,7 @@ func aliens() []alien {
 	}
 }
 
-// strange returns what a file is that begins with head and is not JSON; "": unknown.
+// strange names the type of a file that begins with head and is not JSON; "": unknown.
 func strange(head []byte) string {
 	for _, a := range aliens() {
 		if bytes.HasPrefix(head, []byte(a.prefix)) {

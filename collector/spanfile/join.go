@@ -14,7 +14,7 @@ import (
 type held struct {
 	trimtab.Span
 	sender uint32
-	// peer numbers whom it calls; 0: that is not told.
+	// peer is the number of the called peer; 0: unknown.
 	peer   uint32
 	zipkin bool
 }
@@ -77,8 +77,8 @@ type place struct {
 	index uint32
 }
 
-// groups calls f with the spans of one lower half after the other, in an order independent of
-// that of the files.
+// groups calls f with all spans of one trace ID (its lower half) after the other, in an order that
+// does not depend on that of the files.
 func (r *Reader) groups(f func([]held)) {
 	places := make([]place, r.spans.n)
 	for i := range places {
@@ -139,7 +139,7 @@ func uniteIDs(group []held) {
 		case half(whole[:8]) == half{}:
 			whole = id
 		case whole != id:
-			return // which is meant nobody knows
+			return // it is ambiguous
 		}
 	}
 	if !short || half(whole[:8]) == (half{}) {

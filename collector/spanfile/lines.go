@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// maxFirstLine is how far the end of the first line is looked for.
+	// maxFirstLine is how far the end of the first line is searched, in bytes.
 	maxFirstLine = 16 << 20
-	// triedLines is how many lines are tried where the first one is no document.
+	// triedLines is how many lines are tried if the first one is not a document.
 	triedLines = 16
-	// hopeless is after how many lines that are none a file is given up.
+	// hopeless is the number of invalid lines after which a file is given up.
 	hopeless = 100_000
 )
 
@@ -37,7 +37,7 @@ func (d *decoder) inLines() bool {
 			return false
 		case tried == 0 && begins(line) && errors.Is(err, jsonvalue.ErrCut):
 			if _, err := jsonvalue.End(d.buf[d.at:]); err == nil || errors.Is(err, jsonvalue.ErrCut) {
-				return false // it goes on in the second line
+				return false // the document continues in the second line
 			}
 		case tried == 0 && begins(line) && len(bytes.Trim(line[n:], " ,")) == 0:
 			return whole
@@ -155,7 +155,7 @@ func (d *decoder) lines() error {
 	return nil
 }
 
-// report notes that lines were passed over.
+// report adds a note about skipped lines.
 func (d *decoder) report(p *passed, one, several string) {
 	switch p.n {
 	case 0:
@@ -166,7 +166,7 @@ func (d *decoder) report(p *passed, one, several string) {
 	}
 }
 
-// errBroken is for a line that is no whole document.
+// errBroken says that a line is not a complete document.
 type errBroken struct{ error }
 
 // Unwrap returns the cause.

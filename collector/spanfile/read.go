@@ -20,19 +20,19 @@ const (
 	OTLP   Format = "otlp"
 )
 
-// Options bound what is read and say how it is cut. The zero value is usable.
+// Options limit what is read and configure the frames. The zero value is usable.
 type Options struct {
 	// MaxBytes bounds the decompressed file, which is never in memory as a whole; 0: 64 GiB.
 	MaxBytes int64
 	// MaxSpans bounds the spans of all files, which are held, 80 bytes each; 0: 8 million.
 	MaxSpans int
-	// Partitions is for how many analyzers the frames are; 0: 1.
+	// Partitions is the number of partitions of the frames; 0: 1.
 	Partitions int
 }
 
 // Recording is the content of one or several files.
 type Recording struct {
-	// Formats are those of the files, in their order.
+	// Formats are the formats of the files, in their order.
 	Formats []Format
 	Frames  []*trimtab.SpanFrame
 	// Spans is how many spans the frames hold, Rejected how many had no ids, and Repeated how
@@ -40,7 +40,7 @@ type Recording struct {
 	Spans    int
 	Rejected uint64
 	Repeated uint64
-	// Notes say what else was left out, and why, by file.
+	// Notes say, by file, what else was left out, and why.
 	Notes []string
 }
 
@@ -150,7 +150,7 @@ func (r *Reader) Recording() *Recording {
 }
 
 // Frames calls f with the spans of some traces at a time, all spans of a trace in one call, and
-// returns what else there was. The frames are valid during the call.
+// returns the recording without its frames. The frames are valid during the call.
 func (r *Reader) Frames(f func([]*trimtab.SpanFrame)) *Recording {
 	p := collector.NewPacker(r.options.Partitions)
 	return r.each(func(spans []held, last bool) {

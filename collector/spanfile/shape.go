@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/collector/otlp"
 )
 
-// kind is what an object of a file is.
+// kind is the type of an object in a file.
 type kind uint8
 
 const (
@@ -29,12 +29,12 @@ const (
 	resourceSpans
 )
 
-// holder is how a key contains further objects.
+// holder says which objects the value of a key contains.
 type holder uint8
 
 const (
 	holdsNothing holder = iota
-	// holdsAny: objects of any kind, whatever is around them.
+	// holdsAny: objects of any kind.
 	holdsAny
 	// holdsJaeger: a list of Jaeger's traces.
 	holdsJaeger
@@ -42,7 +42,7 @@ const (
 	holdsOTLP
 )
 
-// holderOf returns what a key of a container contains, by the first byte of its value.
+// holderOf returns which objects a key of a container contains, by the first byte of its value.
 func holderOf(key string, first byte) holder {
 	switch {
 	case first == '[' && otlp.HoldsResourceSpans(key):

@@ -1,6 +1,6 @@
 package spanfile
 
-// chunk is how many spans are stored together, so that growing moves none.
+// chunk is the number of spans that are stored together, so that growing moves none.
 const chunk = 1 << 13
 
 // store keeps spans in the order in which they came.

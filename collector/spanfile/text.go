@@ -14,7 +14,7 @@ const (
 	// maxValue bounds a value that must be in memory whole: a trace in Jaeger's form, a resource,
 	// a line.
 	maxValue = 64 << 20
-	// firstBuffer is what a file gets before anything is known of it.
+	// firstBuffer is the size of a file's first buffer, in bytes.
 	firstBuffer = 256 << 10
 )
 
@@ -27,16 +27,16 @@ type text struct {
 	// buf[at:] was not read yet.
 	buf []byte
 	at  int
-	// offset and line are where buf[at] stands in the file; lines count from 1.
+	// offset and line are the position of buf[at] in the file; lines count from 1.
 	offset int64
 	line   int
-	// end is why nothing follows buf: io.EOF, or an error of the input.
+	// end is why no more data follows buf: io.EOF, or an error of the input.
 	end error
-	// left is how many bytes may still come in.
+	// left is how many bytes may still be read.
 	left int64
 }
 
-// newText returns in, of which it reads at most so many bytes.
+// newText returns a reader of at most limit bytes of in.
 func newText(in io.Reader, limit int64) *text {
 	return &text{in: in, line: 1, left: limit}
 }
@@ -46,7 +46,7 @@ func (t *text) within(piece []byte) *text {
 	return &text{buf: piece, offset: t.offset, line: t.line, end: io.EOF}
 }
 
-// more reads more behind buf; false: nothing follows.
+// more reads more data into buf; false: none follows.
 func (t *text) more() bool {
 	if t.end != nil {
 		return false
@@ -61,7 +61,7 @@ func (t *text) more() bool {
 	t.at = 0
 	room := t.buf[held:cap(t.buf)]
 	if t.left < int64(len(room)) {
-		room = room[:t.left+1] // one more tells too long from just right
+		room = room[:t.left+1] // one byte more than allowed shows that it is too long
 	}
 	n, err := io.ReadFull(t.in, room)
 	t.buf = t.buf[:held+n]
@@ -158,7 +158,7 @@ func (t *text) cut(end error) error {
 	return fmt.Errorf("line %d, byte %d: %w: %w", line, t.offset+int64(at-t.at), end, trimtab.ErrInvalid)
 }
 
-// place returns an error with the position so many bytes ahead.
+// place returns an error with the position ahead bytes after the current one.
 func (t *text) place(ahead int, what string) error {
 	piece := t.buf[t.at:]
 	ahead = min(ahead, len(piece))

@@ -13,7 +13,7 @@ func server(s *trimtab.Span) bool {
 	return s.Kind == trimtab.SpanServer || s.Kind == trimtab.SpanConsumer
 }
 
-// zipkinID is what identifies a span for Zipkin.
+// zipkinID identifies a span in Zipkin.
 type zipkinID struct {
 	trace [16]byte
 	span  [8]byte

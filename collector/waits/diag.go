@@ -22,7 +22,7 @@ const (
 	// latter.
 	sizeRequest, sizeSocket = 56, 72
 	queueAt, inodeAt        = 56, 68
-	// answersWithin is how long the kernel has to answer.
+	// answersWithin is the time limit for the kernel's answer.
 	answersWithin = time.Second
 )
 
@@ -56,7 +56,7 @@ func ask(fd int, family byte, deadline time.Time, buffer []byte, out map[uint64]
 	}
 	for {
 		left := unix.NsecToTimeval(time.Until(deadline).Nanoseconds())
-		if left.Sec < 0 || left.Sec == 0 && left.Usec <= 0 { // 0 is for ever
+		if left.Sec < 0 || left.Sec == 0 && left.Usec <= 0 { // 0 would mean no limit
 			return os.ErrDeadlineExceeded
 		}
 		if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &left); err != nil {

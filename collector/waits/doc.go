@@ -1,5 +1,4 @@
-// Package waits reads what the kernel sees of work that waits, whatever the service itself
-// tells of it:
+// Package waits reads from the kernel how much work waits, whatever the service itself reports:
 //
 //	waited = Δ time on run queues, over the threads of a control group      /proc/TID/schedstat
 //	queued = Σ accept queues of the listening TCP sockets of its processes  sock_diag, /proc/PID/net/tcp
@@ -17,8 +16,8 @@
 // which takes CAP_SYS_PTRACE where these run as another user; without it, all sockets of a
 // namespace count that is neither this process's nor the system's. Sockets of Unix are not seen.
 //
-// What cannot be read is an error, never 0. All that others choose is bounded, for each group and
-// for all of a round: one group takes nothing from the others for good.
+// A value that cannot be read is an error, never 0. All reads are bounded, for each group and for a
+// whole round, so that no group blocks the others forever.
 //
 // Source: Linux, Documentation/scheduler/sched-stats.rst; sock_diag(7); net/ipv4/tcp_ipv4.c,
 // get_tcp4_sock and tcp_get_idx; proc(5).

@@ -21,19 +21,21 @@ import (
 )
 
 const (
-	// maxProcesses is how many processes of a group are searched for its sockets, maxFiles how
-	// many descriptors of each: listening sockets are opened first. maxListening bounds the
-	// listening sockets of a namespace.
+	// maxProcesses is the largest number of processes of a group that are searched for its sockets;
+	// maxFiles is that of descriptors of each process, whose listening sockets are usually opened
+	// first. maxListening bounds the listening sockets of a namespace.
 	maxProcesses, maxFiles, maxListening = 64, 1024, 4096
-	// remembered is for how many rounds it is, whose socket one is; maxOwners of how many.
+	// remembered is the number of rounds for which the owner of a socket is remembered; maxOwners
+	// is the largest number of such sockets.
 	remembered, maxOwners = 30, 20_000
-	// askedAgain is after how many rounds netlink is asked again that failed: minutes.
+	// askedAgain is the number of rounds after which netlink is tried again when it failed:
+	// minutes.
 	askedAgain = 60
 )
 
 // Sockets reads the accept queues of control groups.
 type Sockets struct {
-	// Proc is where the kernel tells of processes; "": /proc.
+	// Proc is where procfs is mounted; "": /proc.
 	Proc string
 	// left is how many descriptors and processes may still be read in this round, most how many
 	// of one group, dirs in how many directories processes may be searched.
@@ -63,13 +65,14 @@ type space struct {
 	read, asked, since int
 }
 
-// owner is the group that has a socket, "": none that is known, and since which round it is known.
+// owner is the group to which a socket belongs, "": unknown, and the round since which this is
+// known.
 type owner struct {
 	group string
 	since int
 }
 
-// Begin begins a round, in which so many descriptors may be read.
+// Begin begins a round, in which at most files descriptors may be read.
 func (s *Sockets) Begin(files int) {
 	if s.round++; s.round%remembered == 1 || len(s.owners) > maxOwners {
 		s.owners, s.looked = map[uint64]owner{}, map[string]int{}
@@ -86,7 +89,7 @@ func (s *Sockets) Begin(files int) {
 		switch {
 		case s.round-in.asked > remembered:
 			delete(s.spaces, id)
-		case id == s.self || in.asked < s.round-1: // it has no turn, or nobody asks for it now
+		case id == s.self || in.asked < s.round-1: // it is not its turn, or no group needs it now
 		case next == nil || cmp.Or(cmp.Compare(in.since, next.since), cmp.Compare(in.read, next.read)) < 0:
 			s.turn = id
 		}
@@ -111,14 +114,14 @@ func (s *Sockets) Queued(root *hostfs.Root, group string) (n int, err error) {
 type look struct {
 	*Sockets
 	group string
-	// left is how many descriptors and processes may still be looked at; short: fewer than usual.
+	// descriptors and processes that may still be read; short: fewer than usual
 	left  int
 	short bool
 	// spaces are the namespaces that its processes have; of those in whole all sockets are its.
 	spaces map[uint64]*space
 	whole  map[uint64]bool
-	// denied: the descriptors of a process may not be read; unseen: a process cannot be seen;
-	// more: there are more than may be read.
+	// denied says that the descriptors of a process may not be read; unseen, that a process is not
+	// visible; more, that there are more than may be read.
 	denied, unseen, more bool
 }
 
@@ -147,7 +150,7 @@ func (l *look) processes(root *hostfs.Root) error {
 		}
 		id, ok := l.spaceOf(strconv.Itoa(pid))
 		if !ok {
-			continue // it ended, or is hidden
+			continue // the process ended, or is hidden
 		}
 		seen++
 		if err := l.process(pid, id); err != nil {
@@ -250,7 +253,7 @@ func (l *look) unknown(id uint64) (some bool) {
 	return some
 }
 
-// tooMany is why a group is not looked at whole.
+// tooMany returns why a group cannot be read completely.
 func (l *look) tooMany() error {
 	if l.short {
 		return ErrLater
@@ -294,8 +297,8 @@ func (l *look) files(pid int, in *space) error {
 	return nil
 }
 
-// sum adds up the queues of the group. It fails if there are none and the owners of other queues
-// are unknown.
+// sum returns the sum of the group's queues. It fails if there are none and the owners of other
+// queues are unknown.
 func (l *look) sum() (n int, err error) {
 	unknown := l.unseen
 	for id, in := range l.spaces {
@@ -310,7 +313,7 @@ func (l *look) sum() (n int, err error) {
 	case !unknown:
 	case !l.unseen && !l.denied && !l.more:
 		l.looked[l.group] = l.round // the others are not its
-	case n > 0: // so many at least
+	case n > 0: // at least this many
 	case l.unseen:
 		return 0, ErrUnseen
 	case l.denied:

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// MaxThreads is how many threads of one group are read at most, at some 3 µs each.
+	// MaxThreads is the largest number of threads of one group that are read, at some 3 µs each.
 	MaxThreads = 2000
-	// maxDirs is in how many directories they, or processes, are looked for.
+	// maxDirs is the largest number of directories that are searched for threads or processes.
 	maxDirs = 200
 )
 
@@ -60,7 +60,7 @@ var (
 
 // Threads reads the threads of control groups.
 type Threads struct {
-	// Proc is where the kernel tells of processes; "": /proc.
+	// Proc is where procfs is mounted; "": /proc.
 	Proc string
 	// left is how many threads may still be read in this round, most how many of one group, dirs
 	// in how many directories they may be searched.
@@ -68,7 +68,7 @@ type Threads struct {
 	buffer           [128]byte
 }
 
-// Begin begins a round, in which so many threads may be read.
+// Begin begins a round, in which at most threads threads may be read.
 func (t *Threads) Begin(threads int) {
 	t.left, t.most, t.dirs = threads, min(threads, MaxThreads), max(maxDirs, threads/2)
 }
@@ -113,7 +113,7 @@ func (t *Threads) Read(root *hostfs.Root, group string, runs bool) (out map[int]
 			out[tid] = v
 		}
 	}
-	if 2*len(out) < len(all) || len(all) == 0 && runs { // those that end meanwhile are few
+	if 2*len(out) < len(all) || len(all) == 0 && runs { // only few threads end meanwhile
 		return nil, ErrUnseen
 	}
 	return out, nil
@@ -133,7 +133,7 @@ func Numbers(root *hostfs.Root, group, file string, left *int, f func(n int) err
 		text, err := root.Read(path.Join(dir, file))
 		switch {
 		case dir != group && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV)):
-			return nil // it went meanwhile
+			return nil // the group was removed meanwhile
 		case errors.Is(err, trimtab.ErrInvalid): // longer than [hostfs.MaxRead]
 			return fmt.Errorf("%w: %w", ErrTooMany, err)
 		case err != nil:

@@ -17,9 +17,9 @@ import (
 //	  "localEndpoint": {"serviceName"}, "remoteEndpoint": {"serviceName", "ipv4", "ipv6", "port"},
 //	  "shared", "tags": {"error"}}]
 //
-// Spans without proper ids are rejected into p; a document that is no such list
-// is ErrInvalid, and what p then holds is to be thrown away. Resources are
-// looked up in cache by the name of their service.
+// Spans without valid IDs are counted in p as rejected. If the document is not such a list, the
+// error is ErrInvalid, and the caller must discard p. Resources are looked up in cache by the name
+// of their service.
 func ScanJSON(b []byte, cache *collector.ResourceCache, p *collector.Packer) error {
 	v, err := jsonvalue.Parse(b)
 	if err != nil {
@@ -57,7 +57,7 @@ func ScanElement(v jsonvalue.Value, cache *collector.ResourceCache, p *collector
 // errOld is the cause of errVersion1.
 var errOld = errors.New("this is version 1, which has annotations with endpoints: send version 2")
 
-// errVersion1 is for spans of version 1.
+// errVersion1 returns the error for spans of version 1.
 func errVersion1() error {
 	return fmt.Errorf("read Zipkin spans: %w: %w", errOld, trimtab.ErrInvalid)
 }

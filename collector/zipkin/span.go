@@ -7,26 +7,26 @@ import (
 	"github.com/trimtab/trimtab/collector"
 )
 
-// span is one span while it is read. Times are nanoseconds.
+// span is one span that is being read. Times are in nanoseconds.
 type span struct {
 	trimtab.Span
 	service       []byte
 	shared        bool
 	duration      int64
 	timed, lasted bool
-	// state is the tracestate, kind and failed what tags say of kind and error.
+	// state is the tracestate; kind and failed are the values of the tags kind and error.
 	state  []byte
 	kind   trimtab.SpanKind
 	failed bool
 	peer   *collector.Peer
 }
 
-// tag reads what a tag says of its span.
+// tag applies a tag to its span.
 func (s *span) tag(key, value []byte) {
 	switch string(key) {
-	case "error": // its presence says so, whatever its text
+	case "error": // its presence means an error, whatever its text
 		s.failed = string(value) != "false"
-	case "span.kind": // kinds that Zipkin does not have
+	case "span.kind": // for kinds that Zipkin does not have
 		s.kind = collector.KindNamed(value)
 	case collector.TraceStateTag:
 		s.state = value
@@ -40,7 +40,7 @@ func (s *span) pack(cache *collector.ResourceCache, p *collector.Packer) {
 	s.Adjusted = 1
 	if s.Kind == trimtab.SpanUnspecified {
 		if s.Kind = s.kind; s.shared && s.Kind == trimtab.SpanUnspecified {
-			s.Kind = trimtab.SpanServer // only one that answers a client shares its id
+			s.Kind = trimtab.SpanServer // only a span that answers a client shares its ID
 		}
 	}
 	if s.failed {
@@ -64,7 +64,7 @@ func serviceOf(name []byte) (*collector.Resource, error) {
 	return collector.NewResource([]trimtab.Attr{{Key: "service.name", Value: string(name)}}), nil
 }
 
-// portOf returns a number as a port, 0 for one that is none.
+// portOf returns a number as a port, 0 if it is not a valid one.
 func portOf[T int64 | uint64](n T) uint16 {
 	if n < 0 || n > math.MaxUint16 {
 		return 0

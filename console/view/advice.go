@@ -70,7 +70,7 @@ func (a *Advice) says(older *Decision) bool {
 		x.Why.Binding == y.Why.Binding && statusOf(a.Decision) == statusOf(older)
 }
 
-// Held says for how long it is the same advice; "": it is the only one.
+// Held returns for how long the advice has been the same; "": it is the first.
 func (a *Advice) Held() string {
 	if a.Count < 2 {
 		return ""
@@ -81,5 +81,5 @@ func (a *Advice) Held() string {
 // Cursor names the decision for [Model.Decisions]: those before it are older.
 func (d *Decision) Cursor() string { return d.position().String() }
 
-// After is the cursor of which the decision is the first that stands before it.
+// After returns the cursor of a page that begins with this decision.
 func (d *Decision) After() string { return newest.At(d.Epoch, d.Sequence, d.Step+1).String() }

@@ -10,7 +10,8 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// The bounds of what is kept of speculative work: jobs, bytes of them all, and hosts.
+// Limits on the stored state of speculative work: number of jobs, bytes of all jobs, number of
+// hosts.
 const (
 	maxBatchJobs  = 2000
 	maxBatchBytes = 64 << 20
@@ -19,7 +20,7 @@ const (
 	maxBatchLines = 5000
 )
 
-// How speculative jobs stand, as the job manager tells it.
+// The state of speculative jobs, as the job manager reports it.
 type (
 	JobState  = speculation.JobState
 	TaskState = speculation.TaskState
@@ -42,7 +43,8 @@ type Batch struct {
 // BatchHost is a host's newest report of its speculative tasks.
 type BatchHost struct {
 	Host string `json:"host"`
-	// Heard is the age of the host's newest report; Silent: it is too old for the host to be given tasks.
+	// Heard is the age of the host's newest report. Silent says that it is too old for the host to
+	// get tasks.
 	Heard    trimtab.Seconds    `json:"heard_s"`
 	Silent   bool               `json:"silent,omitempty"`
 	Running  int                `json:"running"`
@@ -58,7 +60,7 @@ type BatchHost struct {
 // ServiceSignal is one signal of a service beside speculative tasks.
 type ServiceSignal = speculation.ServiceSignal
 
-// HostSignal is one, and where.
+// HostSignal is a signal, with its host.
 type HostSignal struct {
 	Host string `json:"host"`
 	ServiceSignal
@@ -67,13 +69,13 @@ type HostSignal struct {
 // maxHostSignals bounds the signals of one workload that are shown.
 const maxHostSignals = 100
 
-// batchBook is what was heard of speculative work.
+// batchBook has the reported state of speculative work.
 type batchBook struct {
 	jobs  map[string]*speculation.JobState
 	bytes int
 	hosts map[string]*batchHost
-	// lines are what hosts told of the newest attempts, by job and task, with what they
-	// printed last; order has them, the one that was told first first.
+	// lines has the hosts' reports of the newest attempts, with their last output, by job and task;
+	// order has their keys, the oldest report first.
 	lines map[[2]string]*Attempt
 	order [][2]string
 }
@@ -83,7 +85,7 @@ type batchHost struct {
 	heard time.Time
 }
 
-// hearJob takes in how a job stands.
+// hearJob stores the state of a job.
 func (b *batchBook) hearJob(j *speculation.JobState) {
 	if b.jobs == nil {
 		b.jobs = map[string]*speculation.JobState{}
@@ -130,7 +132,7 @@ func batchCost(j *speculation.JobState) int {
 	return n
 }
 
-// sorted are all jobs in the order in which they are shown.
+// sorted returns all jobs in the order in which they are shown.
 func (b *batchBook) sorted() []*speculation.JobState {
 	all := make([]*speculation.JobState, 0, len(b.jobs))
 	for _, j := range b.jobs {
@@ -148,7 +150,7 @@ func (b *batchBook) sorted() []*speculation.JobState {
 	return all
 }
 
-// hearMachine takes in what a host said.
+// hearMachine stores the report of a host.
 func (b *batchBook) hearMachine(m *speculation.Machine, now time.Time) {
 	if b.hosts == nil {
 		b.hosts = map[string]*batchHost{}
@@ -164,8 +166,8 @@ func (b *batchBook) hearMachine(m *speculation.Machine, now time.Time) {
 		Load: m.Load, Capacity: m.Capacity, Blocked: m.Blocked, Signals: m.Signals}, now}
 }
 
-// hearLines keeps the last lines of attempts: the job manager tells only those of tasks
-// that went wrong.
+// hearLines stores the last lines of attempts, since the job manager reports only those of failed
+// tasks.
 func (b *batchBook) hearLines(m *speculation.Machine) {
 	if b.lines == nil {
 		b.lines = map[[2]string]*Attempt{}
@@ -188,7 +190,7 @@ func (b *batchBook) hearLines(m *speculation.Machine) {
 	}
 }
 
-// withLines adds the last lines that a host told of a task's newest attempt.
+// withLines adds the last lines of a task's newest attempt, as a host reported them.
 func (b *batchBook) withLines(job string, t *TaskState) *TaskState {
 	a := b.lines[[2]string{job, t.Name}]
 	if a == nil || a.Attempt < t.Attempts || t.Last != nil && len(t.Last.LastLines) > 0 {
@@ -212,8 +214,8 @@ func (b *batchBook) tidy(now time.Time) {
 	}
 }
 
-// signalsOf are those of a workload on all hosts that are heard: those with an anomaly
-// first, then by host.
+// signalsOf returns the signals of a workload on all hosts that reported lately: those with an
+// anomaly first, then by host.
 func (b *batchBook) signalsOf(workload string, now time.Time) (all []HostSignal) {
 	for name, h := range b.hosts {
 		if now.Sub(h.heard) > jobsSilent {
@@ -232,7 +234,7 @@ func (b *batchBook) signalsOf(workload string, now time.Time) (all []HostSignal)
 	return all[:min(len(all), maxHostSignals)]
 }
 
-// Verdict says how a signal stands: "1.32, anomalous: over 1.2 (typical 1.02)".
+// Verdict describes the state of a signal: "1.32, anomalous: over 1.2 (typical 1.02)".
 func (s HostSignal) Verdict() string {
 	switch {
 	case s.Boundary <= 0:
@@ -245,8 +247,8 @@ func (s HostSignal) Verdict() string {
 	return fmt.Sprintf("%s, under %s (typical %s)", Number(s.Value), Number(s.Boundary), Number(s.Typical))
 }
 
-// Judge says what judged it and how good that is: "by phases (KS 0.31); false alarms 0.2%
-// of 512 windows alone".
+// Judge describes the model that judged the signal and its quality: "by phases (KS 0.31); false
+// alarms 0.2% of 512 windows alone".
 func (s HostSignal) Judge() string {
 	text := "by " + s.Model
 	if s.Model == "unknown" {
@@ -261,7 +263,7 @@ func (s HostSignal) Judge() string {
 	return text
 }
 
-// HasBatch reports whether anything was heard of speculative work.
+// HasBatch reports whether there is any report of speculative work.
 func (v *Model) HasBatch() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -293,7 +295,7 @@ func (v *Model) Batch(now time.Time) Batch {
 	return out
 }
 
-// BatchJob returns how one job stands, with its tasks. Nobody may change it.
+// BatchJob returns the state of a job, with its tasks. Callers must not change it.
 func (v *Model) BatchJob(name string) (*JobState, bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -301,7 +303,7 @@ func (v *Model) BatchJob(name string) (*JobState, bool) {
 	return j, ok
 }
 
-// BatchTask returns how one task stands, with the last lines that are known of it.
+// BatchTask returns the state of a task, with its last known output.
 func (v *Model) BatchTask(job *JobState, task string) (*TaskState, bool) {
 	i := slices.IndexFunc(job.Tasks, func(t TaskState) bool { return t.Name == task })
 	if i < 0 {

@@ -8,20 +8,19 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// This file bounds what a peer that breaks its own rules can cost: memory, and
-// the view of what others tell.
+// This file limits the memory that a faulty peer can use, and its effect on the view of other
+// peers.
 
 const (
-	// invented bounds the lists that are kept of a workload that nobody
-	// configured.
+	// invented is the largest length of a list kept for a workload that is not configured.
 	invented = 8
-	// maxBrief bounds a text that is kept beside every workload, in bytes.
+	// maxBrief is the longest text kept for a workload, in bytes.
 	maxBrief = 500
-	// patience is how far ahead a clock may be.
+	// patience is how far ahead of this process another clock may be.
 	patience = time.Minute
 )
 
-// room is how many resources, or inputs, are kept of a workload.
+// room returns how many resources, or inputs, are kept for a workload.
 func (s *state) room() int {
 	if s.declared {
 		return trimtab.MaxResources
@@ -29,8 +28,8 @@ func (s *state) room() int {
 	return min(trimtab.MaxResources, invented)
 }
 
-// shown is the part of an estimate that is kept. What nobody configured keeps
-// little of it.
+// shown returns the part of an estimate that is kept: little of it for a workload that is not
+// configured.
 func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
 	if s.declared && e.Curves == nil && e.Allocations == nil {
 		return e // all of it
@@ -40,7 +39,7 @@ func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
 	if s.declared {
 		return &out
 	}
-	out.Model, out.Fallback, out.Hold = brief(e.Model), brief(e.Fallback), nil // nobody plans for it
+	out.Model, out.Fallback, out.Hold = brief(e.Model), brief(e.Fallback), nil // it is not planned
 	if h := e.Hold; h != nil && h.Input == string(quantity.Load) {
 		out.Hold = &trimtab.Held{Code: h.Code, Input: string(quantity.Load)} // its load is stale
 	}
@@ -61,7 +60,7 @@ func brief(text string) string {
 	return string([]byte(text[:maxBrief])) + "…" // alone, not as a part of the whole
 }
 
-// ahead tells a time that a clock before ours gave, by more than its patience.
+// ahead reports whether a time is more than patience in the future.
 func ahead(t time.Time) bool { return time.Until(t) > patience }
 
 func sooner(a, b time.Time) time.Time {

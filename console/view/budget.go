@@ -6,13 +6,13 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// burnWindows are those of burn rates, as the multiwindow alerts of the SRE workbook,
-// chapter 5, have them.
+// burnWindows returns the windows of burn rates, as in the multiwindow alerts of the SRE workbook,
+// chapter 5.
 func burnWindows() map[string]time.Duration {
 	return map[string]time.Duration{"5m": 5 * time.Minute, "1h": time.Hour, "6h": 6 * time.Hour}
 }
 
-// budgetOver is the error budget over what is known of a workload,
+// budgetOver returns the error budget over the known history of a workload,
 //
 //	burn(W) = Σ_W l_t Δt (1 - p_t) / Σ_W l_t Δt / (1 - SLO)
 //	left    = 1 - burn(all that is known)
@@ -60,7 +60,7 @@ func (s *state) budgetOver(spans []stretch, now time.Time) *Budget {
 	return b
 }
 
-// budgetEvery is how often a budget is added up again for those who look.
+// budgetEvery is how often a budget is computed again when clients request it.
 const budgetEvery = 15 * time.Second
 
 // budgetAt is a budget as it was at a time; nil: there is none.

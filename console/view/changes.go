@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// maxNames is how many workloads one [Change] names.
+// maxNames is the largest number of workloads that one [Change] names.
 const maxNames = 200
 
-// Changes returns what changed after version, and the version it is now.
+// Changes returns the changes after version, and the present version.
 func (v *Model) Changes(version uint64, now time.Time) (Change, uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -30,8 +30,8 @@ func (v *Model) Changes(version uint64, now time.Time) (Change, uint64) {
 	return c, v.workloads.version
 }
 
-// Touch tells all who wait that something beside the view changed, such as whether a
-// part of the process is ready.
+// Touch wakes all waiters because something outside of the view changed, such as whether a part of
+// the process is ready.
 func (v *Model) Touch() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

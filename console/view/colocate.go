@@ -12,7 +12,7 @@ import (
 // MaxHostDecisions bounds the decisions that one [Colocation] lists.
 const MaxHostDecisions = colocation.MaxHostDecisions
 
-// How best-effort jobs stand beside the services of a host, as its agent tells it.
+// The state of best-effort jobs on a host, as its agent reports it.
 type (
 	Colocation   = colocation.Colocation
 	HostDecision = colocation.HostDecision
@@ -21,26 +21,26 @@ type (
 	Job          = colocation.Job
 )
 
-// The bounds of what is kept of the jobs of a fleet: hosts, and bytes of all.
+// Limits on the stored state of a fleet's jobs: number of hosts, and bytes of all.
 const (
 	maxJobHosts = 2000
 	maxJobBytes = 64 << 20
 )
 
-// jobsSilent is after how long without a word a host is shown as silent: agents speak
-// every 5 s. jobsGone is after how long it is forgotten.
+// jobsSilent is the time without a report after which a host is shown as silent (agents report
+// every 5 s); jobsGone is the time after which it is forgotten.
 const (
 	jobsSilent = 20 * time.Second
 	jobsGone   = 15 * time.Minute
 )
 
-// jobBook is what agents said of their best-effort jobs, by host.
+// jobBook has the agents' reports of their best-effort jobs, by host.
 type jobBook struct {
 	hosts map[string]*jobsOn
 	bytes int
 }
 
-// jobsOn is the last word of one host, and what it decided before.
+// jobsOn has the last report of one host, and its earlier decisions.
 type jobsOn struct {
 	said  *Colocation
 	heard time.Time
@@ -111,10 +111,10 @@ func jobsCost(c *Colocation) int {
 	return n
 }
 
-// JobFilter selects hosts by what they have; empty: all.
+// JobFilter selects hosts by a job or a service on them; empty: all.
 type JobFilter struct{ Job, Service string }
 
-// fits reports whether a host has what is asked for.
+// fits reports whether a host matches the filter.
 func (f JobFilter) fits(c *Colocation) bool {
 	return (f.Job == "" || slices.ContainsFunc(c.Jobs, func(j Job) bool { return j.Named(f.Job) })) &&
 		(f.Service == "" || slices.ContainsFunc(c.Services, func(s ServiceHere) bool { return s.Workload == f.Service }))
@@ -124,7 +124,7 @@ func (f JobFilter) fits(c *Colocation) bool {
 // /api/v1/colocation.
 type FleetJobs struct {
 	Time time.Time `json:"time"`
-	// Hosts are by name; the sums are over them.
+	// Hosts are ordered by name; the sums are over them.
 	Hosts     []HostJobs `json:"hosts"`
 	Running   int        `json:"running"`
 	Suspended int        `json:"suspended"`
@@ -137,7 +137,8 @@ type FleetJobs struct {
 // HostJobs is one host in a list.
 type HostJobs struct {
 	Host string `json:"host"`
-	// Heard is the age of the host's newest report; Silent: it is too old to say anything of now.
+	// Heard is the age of the host's newest report. Silent says that it is too old to describe the
+	// present.
 	Heard  trimtab.Seconds `json:"heard_s"`
 	Silent bool            `json:"silent,omitempty"`
 	Policy string          `json:"policy"`
@@ -159,7 +160,7 @@ type HostJobs struct {
 	Problem   string             `json:"problem,omitempty"`
 }
 
-// State says in a few words how a host stands.
+// State describes the state of a host in a few words.
 func (h *HostJobs) State() string {
 	switch {
 	case h.Silent:
@@ -182,7 +183,7 @@ type HostColocation struct {
 	*Colocation
 }
 
-// heard returns who was heard of lately, by name.
+// heard returns the names of the hosts that reported lately, in order.
 func (b *jobBook) heard(now time.Time) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(b.hosts)) {
 		if now.Sub(b.hosts[name].heard) <= jobsGone {
@@ -220,8 +221,7 @@ func (h *jobsOn) row(now time.Time) HostJobs {
 	return r
 }
 
-// Colocation returns what is known of the jobs of a host; ok is false where it was not
-// heard of.
+// Colocation returns the state of the jobs of a host; ok is false if there is no report of it.
 func (v *Model) Colocation(host string, now time.Time) (out HostColocation, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -24,13 +24,13 @@ type Part struct {
 	// Share is its part of all contributions, Heat the same in tenths, 0 to 10.
 	Share string
 	Heat  int
-	// Grew is its part of what the tail grew by; "": none.
+	// Grew is its share of the growth of the tail, formatted; "": none.
 	Grew       string
 	LoadLimit  string
 	SlackLimit string
 }
 
-// TailNow says how the tail stands against the SLO.
+// TailNow compares the tail latency with the SLO, in words.
 func TailNow(c *colocation.Contributions) string {
 	if c.Tail == nil {
 		return "not known"

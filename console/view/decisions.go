@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/internal/newest"
 )
 
-// The bounds of what is kept of the past, over all workloads.
+// Limits on the stored history, over all workloads.
 const (
 	maxDecisions = 100_000
 	// maxAge is how long the bus keeps plans and outcomes, which is where they
@@ -21,14 +21,13 @@ const (
 	// maxEarly bounds the outcomes that wait for their plans: they travel on
 	// streams of their own.
 	maxEarly = 100_000
-	// maxDecisionBytes and maxEarlyBytes bound the memory of both, about: those
-	// of a planner that says no more than it must stay far below. What is on the
-	// shelf is no memory.
+	// maxDecisionBytes and maxEarlyBytes are approximate limits on the memory of both. The
+	// decisions of a normal planner stay far below them. Decisions on the shelf use no memory.
 	maxDecisionBytes, maxEarlyBytes = 158 << 20, 32 << 20
 )
 
-// effectRounds is how many rounds after a decision a report still tells what
-// came of it.
+// effectRounds is the number of rounds after a decision within which a report may still show its
+// effect.
 const effectRounds = 6
 
 // book keeps the decisions of all workloads, each workload's in the order of
@@ -50,8 +49,8 @@ type book struct {
 
 // decisionLog has the decisions on one workload.
 type decisionLog struct {
-	// decisions are in the order of their plans; those before them are in
-	// chunks on the shelf, shelved of them.
+	// decisions are in the order of their plans. The older ones are on the shelf, in chunks;
+	// shelved counts them.
 	decisions []*Decision
 	chunks    []chunk
 	shelved   int
@@ -59,7 +58,7 @@ type decisionLog struct {
 	newestOn map[string]*Decision
 }
 
-// spread is over how much a bound goes: so many workloads, each with a plan a round.
+// spread is what a limit is divided over: this many workloads, each with one plan a round.
 type spread struct {
 	round     time.Duration
 	workloads int
@@ -121,7 +120,7 @@ func (b *book) causeOf(c trimtab.Cause) *trimtab.Cause {
 	return b.cause
 }
 
-// decide notes one decision of a plan, over all instances of a workload.
+// decide records one decision of a plan, over all instances of a workload.
 func (b *book) decide(s *state, p *trimtab.Plan, a trimtab.Action, moves []Move, of spread) {
 	d := &Decision{Plan: b.words.one(p.ID()), Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step, Time: p.Time, Cause: b.causeOf(p.Cause), Action: b.words.slim(a), Moves: b.words.slimMoves(moves)}
 	d.Effect = &Effect{Performance: TooEarly}
@@ -148,7 +147,7 @@ func (b *book) decide(s *state, p *trimtab.Plan, a trimtab.Action, moves []Move,
 	b.forget(sooner(p.Time, time.Now()).Add(-maxAge))
 }
 
-// input returns the named one, or nil when it is not there or missing.
+// input returns the input with that name; nil: it does not exist or is missing.
 func input(all []trimtab.Input, name string) *trimtab.Input {
 	for i := range all {
 		if all[i].Name == name && all[i].Missing == "" {
@@ -252,8 +251,8 @@ func (s *decisionLog) find(p newest.Position) int {
 	})
 }
 
-// tellEffects takes a report's performance as what came of the decisions that
-// are at least one round older than it and have none yet.
+// tellEffects records a report's performance as the effect of the decisions that are at least one
+// round older and have none yet.
 func (s *decisionLog) tellEffects(at time.Time, performance float64, round time.Duration) {
 	round = max(round, time.Second)
 	for i, d := range slices.Backward(s.decisions) {
@@ -297,7 +296,7 @@ func (d *Decision) shown(now time.Time, round time.Duration) *Decision {
 	return &done
 }
 
-// brief returns d without what only the decision's own page shows.
+// brief returns d without the parts that only the decision's own page shows.
 func (d *Decision) brief() *Decision {
 	b := *d
 	b.Action.Why.Inputs, b.Action.Why.Alternatives, b.Moves = nil, nil, nil
@@ -334,7 +333,7 @@ func (v *Model) Decisions(workload, before string, limit int, now time.Time) (ou
 	return out, true, nil
 }
 
-// readCursor reads what names a decision; without a text it is behind all of them.
+// readCursor parses the name of a decision; an empty text means the newest.
 func readCursor(text string) (p newest.Position, err error) {
 	if text == "" {
 		return newest.Position{Epoch: math.MaxUint64}, nil

@@ -19,13 +19,13 @@ type Difference struct {
 	// Target is the solver's; of several instances Now, Next and Target are sums.
 	Target  *float64        `json:"target,omitempty"`
 	Binding trimtab.Binding `json:"binding,omitzero"`
-	// Moves are the instances that are not where they were wanted, in order of host
-	// and instance, where there are several: from what they have.
+	// Moves are the instances whose amount differs from the wanted one, in order of host and
+	// instance, if the workload has several.
 	Moves []Move `json:"moves,omitempty"`
 }
 
-// Differences returns what is not where the last decision on it wanted it, in
-// order of workload and resource.
+// Differences returns the workloads whose allocation differs from their last decision, in order of
+// workload and resource.
 func (v *Model) Differences() []Difference {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -47,7 +47,7 @@ func (v *Model) Differences() []Difference {
 	return out
 }
 
-// difference compares what the workload has with what a decision wanted.
+// difference compares the workload's allocation with the one that a decision wanted.
 func (s *state) difference(d *Decision, has held) (out Difference, differs bool) {
 	a := &d.Action
 	out = Difference{Workload: s.Name, Resource: a.Resource, Mode: a.Mode, Target: a.Why.Target, Binding: a.Why.Binding}
@@ -79,7 +79,7 @@ func (s *state) difference(d *Decision, has held) (out Difference, differs bool)
 	return out, len(out.Moves) > 0 || a.Why.Target != nil && !out.Now.Equal(trimtab.Units(*a.Why.Target), quanta)
 }
 
-// set is what the decision sets an instance to.
+// set returns the amount to which the decision sets an instance.
 func (d *Decision) set(host, instance string) (trimtab.Amount, bool) {
 	if len(d.Moves) == 0 {
 		return d.Action.Set, d.Action.Host == host && d.Action.Instance == instance

@@ -49,7 +49,7 @@ func (w *Worth) measured() string {
 	return fmt.Sprintf("SLOs were met in %s of %s workload minutes (%s).", Number(w.SLOMinutes), Number(w.Minutes), Percent(w.SLOMinutes/w.Minutes))
 }
 
-// compared says what the baseline would have given.
+// compared says what the workload would have had at the baseline.
 func (w *Worth) compared(resource string) string {
 	c := w.Compared
 	if c == nil || c.Minutes == 0 {
@@ -129,7 +129,7 @@ func (r *Report) incidents() Section {
 	return s
 }
 
-// LeftText says what is left of the budget: "62%", or [Missing].
+// LeftText formats the rest of the budget: "62%", or [Missing].
 func (b *Budget) LeftText() string {
 	if b == nil {
 		return Missing

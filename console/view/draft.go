@@ -140,7 +140,7 @@ func DraftText(s string) string {
 	return strconv.Quote(s)
 }
 
-// plainName tells that YAML reads a name as that text without quotes.
+// plainName reports whether YAML reads a name without quotes as that text.
 func plainName(name string) bool {
 	for i, r := range name {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z'

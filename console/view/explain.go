@@ -8,13 +8,13 @@ import (
 	"github.com/trimtab/trimtab/codes"
 )
 
-// Explain tells the last decision on a workload, with up to history earlier
-// ones, or why there is none. ok is false for a workload that nobody named.
+// Explain returns the last decision on a workload, with up to history earlier ones, or why there is
+// none. ok is false for an unknown workload.
 func (v *Model) Explain(workload string, history int, now time.Time) (e Explanation, ok bool) {
 	return v.ExplainWith(workload, history, 0, now)
 }
 
-// ExplainWith is Explain with so many observations beside the curve.
+// ExplainWith is Explain, with up to observations observations beside the curve.
 func (v *Model) ExplainWith(workload string, history, observations int, now time.Time) (e Explanation, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -48,7 +48,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 		e.Least, e.Most = &d.knob.Min, &d.knob.Max
 	}
 	if e.Knobs, e.Omitted = s.instances(now); len(e.Knobs) <= len(s.resources()) {
-		e.Knobs = nil // those of the only one
+		e.Knobs = nil // a single knob is shown elsewhere
 	}
 	if d.instances > 0 {
 		e.Barred = d.knob.Barred
@@ -71,7 +71,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	return e, true
 }
 
-// decision fills in the newest decision, or why there is none.
+// decision sets the newest decision, or why there is none.
 func (m *moment) decision(e *Explanation, s *state, row *Row) {
 	held, isHeld := m.plans.heldNow(s)
 	switch {
@@ -130,7 +130,7 @@ func (m *moment) earlier(s *state, latest *Decision, most int) (out []*Decision)
 	return out
 }
 
-// inputs are those of the newest estimate, as old as they are at now.
+// inputs returns the inputs of the newest estimate, with their ages at now.
 func (s *state) inputs(now time.Time) []trimtab.Input { return s.estimate.InputsAt(now) }
 
 func (e *Explanation) fill(d *Decision) {

@@ -16,14 +16,14 @@ type FastView struct {
 	trimtab.Fast
 	// Instances counts the instances whose quotas fast loops move.
 	Instances int `json:"instances"`
-	// Fixed is the performance that the target would give with a fixed quota; nil: not known.
+	// Fixed is the performance that the target would give with a fixed quota; nil: unknown.
 	Fixed *trimtab.Band `json:"fixed,omitempty"`
-	// Stalls is the share of the time of all instances in which a quota stopped them, since
-	// their agents began; nil: nothing was granted yet.
+	// Stalls is the share of the time of all instances in which a quota throttled them, since their
+	// agents started; nil: there is no envelope yet.
 	Stalls *float64 `json:"stalls,omitempty"`
 }
 
-// fast sums what hosts say of a workload's quotas; nil: nobody moves them.
+// fast sums the hosts' reports of a workload's moving quotas; nil: none moves.
 func (s *state) fast() *FastView {
 	out := &FastView{Fast: trimtab.Fast{From: map[string]float64{}}}
 	seconds := 0.0
@@ -50,7 +50,7 @@ func (s *state) fast() *FastView {
 	return out
 }
 
-// add adds what one knob is told to do.
+// add adds the state of one knob.
 func (v *FastView) add(f *trimtab.Fast) {
 	e, of := &v.Envelope, &f.Envelope
 	e.Floor, e.Target, e.Ceiling, e.Burst = e.Floor+of.Floor, e.Target+of.Target, e.Ceiling+of.Ceiling, e.Burst+of.Burst

@@ -67,7 +67,7 @@ func AmountIn(a trimtab.Amount, resource string) string {
 	return Number(a.Value/(1<<20)) + " MiB"
 }
 
-// Has prints what a workload has, and what is pending.
+// Has formats the allocation of a workload, and a pending change.
 func Has(r *Row) string {
 	switch {
 	case r.Allocation == nil:
@@ -108,7 +108,7 @@ func Percent(v float64) string {
 	return fmt.Sprintf("%.0f%%", p)
 }
 
-// Expected prints what a curve expects: "95% (93% to 97%)".
+// Expected formats the performance that a curve predicts: "95% (93% to 97%)".
 func Expected(b *trimtab.Band, share bool) string {
 	if b == nil {
 		return Missing
@@ -157,10 +157,10 @@ func Clock(t time.Time) string {
 	return t.Local().Format(time.TimeOnly)
 }
 
-// Unit is the word for what a resource is counted in.
+// Unit returns the word for the unit of a resource.
 func Unit(resource string) string { return trimtab.ResourceOf(resource).Unit }
 
-// Sized prints so much of a resource with its unit: 1 core, 12000 MHz, 2 GiB.
+// Sized formats an amount of a resource with its unit: 1 core, 12000 MHz, 2 GiB.
 func Sized(v float64, resource string) string {
 	r := trimtab.ResourceOf(resource)
 	if r.Bytes {
@@ -208,7 +208,7 @@ func Quantity(in trimtab.Input, resource string, share bool) string {
 	return Number(in.Value) + counterUnit(quantity.Quantity(in.Name))
 }
 
-// counterUnit is what a performance counter counts in, behind the number.
+// counterUnit returns the unit of a performance counter, to follow the number.
 func counterUnit(q quantity.Quantity) string {
 	switch q {
 	case quantity.CPI:

@@ -16,7 +16,7 @@ import (
 // shownNodes bounds the components that a call graph draws.
 const shownNodes = 40
 
-// Where a call graph puts its nodes, in units of the drawing: columns are layers.
+// Positions of nodes in a call graph, in units of the drawing: columns are layers.
 const (
 	nodeWidth, nodeHeight = 176, 44
 	columnStep, rowStep   = 232, 60
@@ -34,9 +34,9 @@ type CallGraph struct {
 	More int
 	// Grew names the components that the tail grew in, the largest part first.
 	Grew string
-	// Short names the workloads among them that are short of what they need.
+	// Short names the components that are workloads with too little for their need.
 	Short string
-	// Label says what the drawing shows, for who does not see it.
+	// Label describes the drawing for people who do not see it.
 	Label string
 }
 
@@ -50,12 +50,12 @@ type Node struct {
 	// Share is its part of all contributions, Heat the same in tenths, 0 to 10.
 	Share string
 	Heat  int
-	// Grew is its part of what the tail grew by; "": none.
+	// Grew is its share of the growth of the tail, formatted; "": none.
 	Grew string
-	// Short says of a component that is a workload of its own what it is short of; "": of
-	// nothing that is known.
+	// Short says which resource the component lacks if it is a workload of its own; "": none that
+	// is known.
 	Short string
-	// Title is all of it.
+	// Title is the complete description.
 	Title string
 
 	share, grew, sojourn float64
@@ -77,7 +77,7 @@ type Edge struct {
 	// Path is the arrow's path in SVG.
 	Path  string
 	Title string
-	// Back tells that it closes a cycle.
+	// Back says that the call closes a cycle.
 	Back bool
 }
 
@@ -95,8 +95,8 @@ func (v *Model) CallGraph(c *colocation.Contributions, now time.Time) *CallGraph
 	})
 }
 
-// shortage says what keeps the workload short: it misses its SLO, or has less than the
-// least that would meet it; "" where neither is known.
+// shortage says why the workload has too little: it misses its SLO, or has less than the least that
+// would meet it; "" if neither is known.
 func (r *Row) shortage(resource string) string {
 	has := cmp.Or(r.Total, r.Allocation)
 	switch {
@@ -148,9 +148,8 @@ func graphOf(c *colocation.Contributions, short func(component string) string) *
 	return g
 }
 
-// layersOf gives each component the length of the longest way to it, and tells
-// which calls close a cycle: those do not count. Calls are in order, none of a
-// component by itself.
+// layersOf gives each component the length of the longest path to it, and reports which calls close
+// a cycle, which do not count. Calls are in order, and none is from a component to itself.
 func layersOf(calls []colocation.Call) (layers map[string]int, back []bool) {
 	out, called := map[string][]int{}, map[string]bool{}
 	for i, c := range calls {
@@ -175,7 +174,7 @@ func layersOf(calls []colocation.Call) (layers map[string]int, back []bool) {
 		state[name] = done
 		order = append(order, name)
 	}
-	// First from where requests come in, then into the cycles that nobody enters.
+	// First from the components that requests enter, then into cycles without such a component.
 	for _, entries := range []bool{true, false} {
 		for _, name := range slices.Sorted(maps.Keys(out)) {
 			if state[name] == 0 && called[name] != entries {
@@ -195,7 +194,7 @@ func layersOf(calls []colocation.Call) (layers map[string]int, back []bool) {
 	return layers, back
 }
 
-// nodesOf are all components that have a Servpod, or a call.
+// nodesOf returns all components that have a Servpod, or a call.
 func nodesOf(c *colocation.Contributions, calls []colocation.Call) (all []*Node) {
 	nodes := map[string]*Node{}
 	of := func(component string) *Node {
@@ -255,7 +254,7 @@ func shorten(name string) string {
 	return name
 }
 
-// say puts the drawing in words. Nodes are in order of what they matter.
+// say describes the drawing in words. Nodes are ordered by importance.
 func (g *CallGraph) say(nodes []*Node) {
 	var grew, most, short []string
 	for _, n := range nodes {
@@ -305,7 +304,7 @@ func (g *CallGraph) place(nodes []*Node, byName map[string]*Node, calls []coloca
 	}
 }
 
-// nearOf is how far down the callers of n in the columns before it are, on average.
+// nearOf returns the mean vertical position of the callers of n in the columns before it.
 func nearOf(n *Node, byName map[string]*Node, calls []colocation.Call) float64 {
 	sum, callers := 0.0, 0.0
 	for _, x := range calls {

@@ -15,8 +15,8 @@ import (
 // of the next. With a report a second six levels reach back three days.
 const (
 	levels, merged = 6, 4
-	// levelPoints bounds one level of one workload, allLevelPoints those of all
-	// workloads together: 36 MiB of points.
+	// levelPoints is the largest number of points of one level of one workload; allLevelPoints that
+	// of all workloads together, 36 MiB.
 	levelPoints, allLevelPoints = 180, 130_000
 	allObservations             = 500_000
 )
@@ -39,11 +39,11 @@ const (
 type point struct {
 	at   int64    // milliseconds since 1970
 	many int16    // how many reports, at most maxMany
-	met  metShare // of them that met the SLO
+	met  metShare // the share of these reports that met the SLO
 	v    [numColumns]float32
 }
 
-// maxMany bounds how many reports a point says that it stands for.
+// maxMany is the largest number of reports that a point can stand for.
 const maxMany = math.MaxInt16
 
 // metShare is a part of allMet in steps of 1/10000, so that a point stays small.
@@ -60,7 +60,7 @@ type series struct {
 	seen []point
 }
 
-// room is how many of total are for one of n workloads.
+// room returns how many of total belong to one of n workloads, at most most.
 func room(total, most, n int) int { return min(max(total/max(n, 1), 16), most) }
 
 // add takes a report; n is how many workloads there are.
@@ -151,7 +151,7 @@ func mean(points []point) point {
 	return out
 }
 
-// thin merges neighbours until at most so many are left.
+// thin merges adjacent points until at most most are left.
 func thin(points []point, most int) []point {
 	k := (len(points) + most - 1) / most
 	if k <= 1 {
@@ -197,10 +197,10 @@ func (s *state) report(e *trimtab.Estimate) point {
 		}
 	}
 	set(colAllocation, e.Allocation)
-	if e.Hold == nil || e.Hold.Code != codes.HeldStale { // else it is of an earlier time
+	if e.Hold == nil || e.Hold.Code != codes.HeldStale { // a stale performance is of an earlier time
 		set(colPerformance, e.Performance)
 	}
-	if e.Load != nil && (e.Hold == nil || e.Hold.Input != "load") { // else it is that of an earlier time
+	if e.Load != nil && (e.Hold == nil || e.Hold.Input != "load") { // a stale load is of an earlier time
 		set(colLoad, &e.Load.Now)
 		set(colUpper, &e.Load.Upper)
 	}
@@ -225,7 +225,7 @@ func (s *state) report(e *trimtab.Estimate) point {
 	if s.Target > 0 && e.Starved > 0 && isMissing(p.v[colPerformance]) {
 		p.met = 0 // not measured, and starved
 		if e.Load != nil {
-			set(colLoad, &e.Load.Now) // which was there before
+			set(colLoad, &e.Load.Now) // the load measured before
 		}
 	}
 	return p
@@ -280,7 +280,7 @@ type History struct {
 	// Every is the distance of points that stand for more than one report, in
 	// seconds; 0: each point is one report.
 	Every trimtab.Seconds `json:"every_s"`
-	// Time is in seconds since 1970, as plots want it.
+	// Time is in seconds since 1970, as chart libraries expect.
 	Time        []float64  `json:"time"`
 	Allocation  []*float64 `json:"allocation"`
 	Load        []*float64 `json:"load"`
@@ -295,8 +295,7 @@ type History struct {
 	P99 []*float64 `json:"p99_s"`
 }
 
-// History returns how a workload was from since on. ok is false for one that
-// nobody named.
+// History returns the history of a workload since a time. ok is false for an unknown workload.
 func (v *Model) History(workload string, since, now time.Time) (out History, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

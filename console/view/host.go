@@ -11,27 +11,27 @@ import (
 )
 
 const (
-	// maxHosts and maxHostBytes bound the hosts that are known and about how many
-	// bytes their knobs take, all together; those that were not heard of for longest
-	// go. 1,000 hosts of 20 knobs take 8 MiB.
+	// maxHosts and maxHostBytes bound the hosts that are known and about how many bytes their knobs
+	// take, all together; those that have not reported for the longest time are dropped first.
+	// 1,000 hosts of 20 knobs take 8 MiB.
 	maxHosts     = 10_000
 	maxHostBytes = 96 << 20
-	// silentAfter is how long after its last word a host is said to be silent: it
-	// speaks every 5 s or more often.
+	// silentAfter is the time since its last report after which a host is shown as silent: hosts
+	// report at least every 5 s.
 	silentAfter = time.Minute
-	// skew is how far the clock of a host may be behind: beyond that its word is
-	// old, as one that the bus kept of a host that is gone.
+	// skew is how far the clock of a host may be behind. A report that is older than that was kept
+	// by the bus for a host that is gone.
 	skew = 10 * time.Minute
 )
 
-// hostKey names what one pool has on one host.
+// hostKey identifies a host in one pool.
 type hostKey struct{ pool, name string }
 
-// host is what one host said last of itself, for one pool.
+// host is the last report of one host, for one pool.
 type host struct {
 	hostKey
 	time      time.Time
-	heard     time.Time // by the clock of this process, as far as that is known
+	heard     time.Time // by the clock of this process, if known
 	leaseLeft trimtab.Seconds
 	paused    bool
 	capacity  map[string]float64
@@ -43,29 +43,29 @@ type host struct {
 	// problems counts the knobs that cannot be used, since when.
 	problems int
 	since    time.Time
-	lives    *newest.Lives // nil where no agent told its life
+	lives    *newest.Lives // nil: no agent reports its life number
 	trend    trend
 }
 
 // fleet has the hosts.
 type fleet struct {
 	hosts map[hostKey]*host
-	bytes int // that their knobs take, about
+	bytes int // about the size of its knobs
 }
 
 // silent reports whether the host is overdue at now.
 func (h *host) silent(now time.Time) bool { return now.Sub(h.heard) > silentAfter }
 
-// lease is how long its allocation still holds.
+// lease returns the time until the lease of its allocation expires.
 func (h *host) lease(now time.Time) trimtab.Seconds {
 	return max(0, h.leaseLeft-trimtab.SecondsOf(now.Sub(h.heard)))
 }
 
-// gone reports whether nothing that the host held counts any more: it is
-// silent, and its lease has ended.
+// gone reports whether the host's allocation no longer counts: the host is silent, and its lease
+// has expired.
 func (h *host) gone(now time.Time) bool { return h.silent(now) && h.lease(now) == 0 }
 
-// of are the host's knobs of one workload.
+// of returns the host's knobs of one workload.
 func (h *host) of(workload string) []trimtab.KnobState {
 	from, _ := slices.BinarySearchFunc(h.knobs, workload, func(k trimtab.KnobState, name string) int { return strings.Compare(k.Workload, name) })
 	n := 0
@@ -75,7 +75,7 @@ func (h *host) of(workload string) []trimtab.KnobState {
 	return h.knobs[from : from+n : from+n]
 }
 
-// hear notes what a host says of itself. pool and resource are those of the view.
+// hear stores the report of a host. pool and resource are those of the view.
 func (f *fleet) hear(said *trimtab.Holding, pool, resource string, all *workloads) {
 	key := hostKey{cmp.Or(said.Pool, pool), said.Host}
 	h := f.hosts[key]
@@ -96,7 +96,7 @@ func (f *fleet) hear(said *trimtab.Holding, pool, resource string, all *workload
 		h.heard = said.Time
 	}
 	if knobs := taken(said, all); slices.EqualFunc(h.knobs, knobs, sameKnob) {
-		h.knobs = knobs // what the fast loop does with them is the newest
+		h.knobs = knobs // the fast loop's state is always the newest
 	} else {
 		f.replaceKnobs(h, knobs, all)
 	}
@@ -116,7 +116,7 @@ func taken(said *trimtab.Holding, all *workloads) []trimtab.KnobState {
 	for i := range said.Targets {
 		k := said.Targets[i]
 		if s := all.all[k.Workload]; s != nil {
-			k.Workload = s.Name // one memory
+			k.Workload = s.Name // shares the memory of the name
 		}
 		k.Pool, k.Host = said.Pool, said.Host
 		k.Knob, k.Problem, k.Barred = brief(k.Knob), brief(k.Problem), brief(k.Barred)
@@ -138,7 +138,7 @@ func knobCost(k *trimtab.KnobState) int {
 	return 240 + fast + len(k.Workload) + len(k.Instance) + len(k.Resource) + len(k.Knob) + len(k.Problem) + len(k.Barred)
 }
 
-// sameKnob compares all that is shown, but what the fast loop does.
+// sameKnob compares all fields that are shown, except the state of the fast loop.
 func sameKnob(a, b trimtab.KnobState) bool {
 	if (a.Effective == nil) != (b.Effective == nil) || a.Effective != nil && *a.Effective != *b.Effective || !a.Since.Equal(b.Since) {
 		return false
@@ -147,11 +147,11 @@ func sameKnob(a, b trimtab.KnobState) bool {
 		return false
 	}
 	a.Effective, a.Since = b.Effective, b.Since
-	a.Fast = b.Fast // it moves all the time, and is looked up when somebody asks
+	a.Fast = b.Fast // it changes all the time, and is read on request
 	return a == b
 }
 
-// replaceKnobs gives h other knobs, and tells the workloads that this concerns.
+// replaceKnobs replaces the knobs of h, and marks the affected workloads as changed.
 func (f *fleet) replaceKnobs(h *host, knobs []trimtab.KnobState, all *workloads) {
 	before, after := h.knobs, knobs
 	h.knobs = knobs
@@ -201,7 +201,7 @@ func problems(knobs []trimtab.KnobState) (n int) {
 	return n
 }
 
-// moveIn notes that a host's knobs of a workload changed.
+// moveIn records that a host's knobs of a workload changed.
 func (w *workloads) moveIn(name string, h *host, was, is []trimtab.KnobState) {
 	if w.all[name] == nil && len(is) == 0 {
 		return
@@ -223,8 +223,7 @@ func (w *workloads) moveIn(name string, h *host, was, is []trimtab.KnobState) {
 	s.since.knob = begun(s.since.knob, s.problems > 0, h.time)
 }
 
-// settleIn finds the hosts of a workload that there was no room for when they
-// told of it.
+// settleIn finds the hosts of a workload for which there was no space when they reported it.
 func (f *fleet) settleIn(s *state) {
 	for _, h := range f.hosts {
 		if its := h.of(s.Name); len(its) > 0 {
@@ -240,7 +239,7 @@ func (h *host) compare(o *host) int {
 	return cmp.Or(strings.Compare(h.name, o.name), strings.Compare(h.pool, o.pool))
 }
 
-// forgetBut lets the host go that was not heard of for longest, but not keep.
+// forgetBut drops the host that has not reported for the longest time, except keep.
 func (f *fleet) forgetBut(keep *host, all *workloads) {
 	var oldest *host
 	for _, h := range f.hosts {

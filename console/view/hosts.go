@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/codes"
 )
 
-// What the state of a host is, as [Host].Code has it.
+// The states of a host, as in [Host].Code.
 const (
 	codeSilent = "silent"
 	codeTwins  = "twins"
@@ -97,7 +97,7 @@ func (h *Host) Spare() float64 {
 	return least
 }
 
-// fits tells whether the words of a filter, in lower case, keep the host.
+// fits reports whether the host matches the words of a filter, in lower case.
 func (h *host) fits(words []string, r *Host) bool {
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, ":")
@@ -159,7 +159,7 @@ func (s *state) bound(resource, host string) bool {
 // boundOn counts the workloads that a host keeps from more.
 func (h *host) boundOn(all *workloads) (n int) {
 	last := ""
-	for i := range h.knobs { // which are in order of workload
+	for i := range h.knobs { // they are in order of workload
 		if k := &h.knobs[i]; (n == 0 || k.Workload != last) && all.all[k.Workload].bound(k.Resource, h.name) {
 			n, last = n+1, k.Workload
 		}
@@ -177,7 +177,7 @@ func overfull(rooms []Room) string {
 	return ""
 }
 
-// problem is that of the first knob that has one.
+// problem returns the first problem of a knob.
 func (h *host) problem() string {
 	for i := range h.knobs {
 		if p := h.knobs[i].Problem; p != "" {
@@ -200,7 +200,7 @@ func (h *host) population() (workloads, instances int) {
 	return workloads, len(seen)
 }
 
-// rooms are what the host has and gives, the pool's resource first, the others
+// rooms returns the host's capacity and its allocated part, the pool's resource first, the others
 // by name.
 func (h *host) rooms(main string) []Room {
 	at := map[string]*Room{}
@@ -257,14 +257,14 @@ func (h *host) given(resource string) float32 {
 	return none()
 }
 
-// give counts what a knob holds, or may yet hold, where that is a limit.
+// give adds the amount of a knob, or the amount that it may still have, if it is a limit.
 func (r *Room) give(k *trimtab.KnobState) {
 	a := k.InForce()
 	if a.Less(k.Now) {
 		a = k.Now
 	}
 	if a.Unlimited {
-		r.Unlimited++ // nothing is given to it
+		r.Unlimited++ // an unlimited knob counts as no amount
 		return
 	}
 	r.Given = min(r.Given+a.Value, math.MaxFloat64)

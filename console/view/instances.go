@@ -24,7 +24,7 @@ func (s *state) knobs(resource string) iter.Seq2[*host, *trimtab.KnobState] {
 	}
 }
 
-// resources are those that the workload has knobs of, in order.
+// resources returns the resources for which the workload has knobs, in order.
 func (s *state) resources() []string {
 	var out []string
 	for _, h := range s.hosts {
@@ -48,10 +48,11 @@ type held struct {
 	resource string
 	// knob is the one of an only instance, or else the first.
 	knob *trimtab.KnobState
-	// instances counts those that serve, on so many hosts; readable those of them
-	// whose amount is known.
+	// instances counts those that serve, on hosts hosts; readable counts those of them whose amount
+	// is known.
 	instances, hosts, readable int
-	// effective and total are of what is in force, set and baseline effective too.
+	// effective and total are computed from the values in force; set and baseline are effective
+	// amounts, too.
 	effective, total, set, baseline trimtab.Amount
 	pending                         bool
 	// least is the one that binds.
@@ -59,7 +60,7 @@ type held struct {
 	rank  int
 }
 
-// The ranks of instances: only those of the first that there are count.
+// The ranks of instances: only those of the best existing rank count.
 const (
 	serves = iota
 	unheard
@@ -76,7 +77,7 @@ func (h *host) rank(k *trimtab.KnobState, now time.Time) int {
 	return serves
 }
 
-// held returns what the workload has of a resource at now.
+// held returns the workload's allocation of a resource at now.
 func (s *state) held(resource string, now time.Time) held {
 	out := held{resource: resource, rank: unusable}
 	for h, k := range s.knobs(resource) {
@@ -123,7 +124,7 @@ func (s *state) held(resource string, now time.Time) held {
 type loads struct {
 	told []trimtab.LoadShare
 	n    float64 // instances
-	// scale is of what was told; 0: nothing was.
+	// factor for the reported shares; 0: none was reported
 	scale float64
 }
 
@@ -166,7 +167,7 @@ func (l *loads) of(k *trimtab.KnobState) inverse {
 	return inverse(l.n)
 }
 
-// gives is the effective allocation of a workload with so much here, a/f.
+// gives returns the effective allocation of a workload with the amount a here, a/f.
 func (f inverse) gives(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited || f == 1 {
 		return a
@@ -174,8 +175,8 @@ func (f inverse) gives(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(round9(min(a.Value*float64(f), math.MaxFloat64)))
 }
 
-// readable reports whether it is known what a knob gives: one that could never
-// be read has not 0.
+// readable reports whether the amount of a knob is known: one that was never read does not count as
+// 0.
 func readable(k *trimtab.KnobState) bool { return !k.Since.IsZero() || k.Problem == "" }
 
 func lesser(a, b trimtab.Amount) trimtab.Amount {
@@ -185,7 +186,7 @@ func lesser(a, b trimtab.Amount) trimtab.Amount {
 	return a
 }
 
-// round9 drops what arithmetic leaves behind a billionth: it is no news.
+// round9 rounds to a billionth, so that rounding errors do not count as changes.
 func round9(v float64) float64 {
 	if v >= 1e6 {
 		return v
@@ -193,7 +194,7 @@ func round9(v float64) float64 {
 	return math.Round(v*1e9) / 1e9
 }
 
-// sum adds amounts; what is not finite any more is the largest number.
+// sum adds amounts; an overflow gives the largest number.
 func sum(a, b trimtab.Amount) trimtab.Amount {
 	if a.Unlimited || b.Unlimited {
 		return trimtab.Unlimited()
@@ -231,7 +232,8 @@ func Spread(instances, hosts int) string {
 // several reports whether there is more than one instance.
 func (d *held) several() bool { return d.instances > 1 }
 
-// main is what it has of the pool's resource, or else of any that there is.
+// main returns the allocation of the pool's resource, or else of any resource that the workload
+// has.
 func (s *state) main(resource string, now time.Time) held {
 	if d := s.held(resource, now); d.instances > 0 {
 		return d
@@ -273,7 +275,7 @@ func (s *state) instances(now time.Time) (out []Knob, omitted int) {
 	return out, omitted
 }
 
-// knob is one knob as it is shown.
+// knob converts a knob for display.
 func (h *host) knob(k *trimtab.KnobState, least bool, now time.Time) Knob {
 	out := Knob{KnobState: *k, Least: least}
 	if h.silent(now) {

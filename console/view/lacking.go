@@ -12,8 +12,7 @@ import (
 // maxMissing bounds the inputs that one answer names.
 const maxMissing = 1000
 
-// Lacking adds what the view knows: the newest plan, and which inputs are
-// missing, longest first.
+// Lacking adds the newest plan, and the missing inputs, the longest missing first.
 func (v *Model) Lacking(p *Pipeline) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -38,8 +37,8 @@ func (v *Model) Lacking(p *Pipeline) {
 	p.Inputs = p.Inputs[:min(len(p.Inputs), maxMissing)]
 }
 
-// silent tells of a workload that the analyzer says nothing of, or whose
-// estimate holds it for a reason that no single input shows; nil: neither.
+// silent returns an entry for a workload without an estimate, or whose estimate holds it for a
+// reason that no single input shows; nil: neither is true.
 func (m *moment) silent(s *state, began time.Time) *MissingInput {
 	if !s.declared {
 		return nil

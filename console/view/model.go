@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// maxWorkloads bounds what discovery may add to the view.
+// maxWorkloads is the largest number of workloads in the view, including discovered ones.
 const maxWorkloads = MaxRows
 
 // Config has the settings that the view starts with, before any message arrives.
@@ -36,11 +36,11 @@ type Workload struct {
 	// asked for.
 	SLO    string
 	Target float64
-	// Share tells that performance is a share of requests, in [0, 1].
+	// Share says that performance is a share of requests, in [0, 1].
 	Share bool
 	// Utility maps performance to [0, 1]; nil shows none.
 	Utility func(float64) float64
-	// Doubt says why what is measured may mean the opposite; "": it does not.
+	// Doubt says why the measured performance may mean the opposite; "": it does not.
 	Doubt string
 }
 
@@ -59,7 +59,7 @@ type Model struct {
 	book      book
 	// changed is closed at the next change.
 	changed chan struct{}
-	// awaited tells that somebody has changed, perhaps.
+	// awaited says that waiters may have to be woken for a change.
 	awaited bool
 }
 
@@ -71,7 +71,7 @@ func New(c Config) *Model {
 	return v
 }
 
-// Configure replaces the declared part and keeps what was seen.
+// Configure replaces the declared part and keeps the observed state.
 func (v *Model) Configure(c Config) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -100,7 +100,7 @@ func (v *Model) Configure(c Config) {
 	v.tell()
 }
 
-// tell wakes all who wait for a change.
+// tell wakes all waiters for a change.
 func (v *Model) tell() {
 	if !v.awaited {
 		return

@@ -66,13 +66,13 @@ func (w *words) slimMoves(moves []Move) []Move {
 	return moves
 }
 
-// hosts are those that the decision concerns, each once.
+// hosts returns the hosts of the decision, each once.
 func (d *Decision) hosts() []string {
 	if len(d.Moves) == 0 {
 		return []string{d.Action.Host}
 	}
 	var out []string
-	for i := range d.Moves { // which are in order
+	for i := range d.Moves { // they are in order
 		if n := len(out); n == 0 || out[n-1] != d.Moves[i].Host {
 			out = append(out, d.Moves[i].Host)
 		}
@@ -80,8 +80,7 @@ func (d *Decision) hosts() []string {
 	return out
 }
 
-// answer takes what became of one knob. It reports false for one that the
-// decision is not about.
+// answer records the result for one knob. It returns false if the decision has no such knob.
 func (d *Decision) answer(r *trimtab.Result, took trimtab.Seconds) bool {
 	if len(d.Moves) == 0 {
 		if d.Action.KnobID != r.KnobID {
@@ -111,7 +110,7 @@ func worst(s trimtab.Status) int {
 	return slices.Index([]trimtab.Status{trimtab.Failed, trimtab.Refused, trimtab.Pending, trimtab.Written, trimtab.Recommended, trimtab.Equal}, s)
 }
 
-// summed is what became of all moves that were answered.
+// summed returns the combined result of all answered moves.
 func (d *Decision) summed() *trimtab.Result {
 	out := &trimtab.Result{KnobID: d.Action.KnobID, Before: d.Action.Expect, Asked: d.Action.Set, Known: true}
 	answered, same, reason := 0, 0, ""
@@ -144,8 +143,8 @@ func (d *Decision) summed() *trimtab.Result {
 	return out
 }
 
-// Each says what a decision does with every one of several instances: "3
-// instances on 2 hosts, 0.5 -> 0.7 each". "": it moves only one.
+// Each describes what a decision does with each of several instances: "3 instances on 2 hosts, 0.5
+// -> 0.7 each". "": it changes only one.
 func (d *Decision) Each() string { return Each(d.Moves, d.Action.Resource) }
 
 // Each says what is done with every one of several instances, each alike or from
@@ -174,7 +173,7 @@ func widened(r [2]trimtab.Amount, a trimtab.Amount) [2]trimtab.Amount {
 	return r
 }
 
-// span prints what instances have: "0.5", or "0.5 to 0.7".
+// span formats the amounts of instances: "0.5", or "0.5 to 0.7".
 func span(r [2]trimtab.Amount, resource string) string {
 	if r[0] == r[1] {
 		return AmountIn(r[0], resource)

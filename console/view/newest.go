@@ -36,7 +36,8 @@ func (v *Model) Planned() *Planned {
 	return out
 }
 
-// barred is why a plan of a knob, of a pool where it names none, could not be applied; "": it could.
+// barred returns why a plan for a knob, or for any of a pool if it names none, could not be
+// applied; "": it could.
 func (f *fleet) barred(id trimtab.KnobID, pool string) string {
 	h := f.hosts[hostKey{cmp.Or(id.Pool, pool), id.Host}]
 	if h == nil {
@@ -51,9 +52,8 @@ func (f *fleet) barred(id trimtab.KnobID, pool string) string {
 	return ""
 }
 
-// Newest returns the newest estimates of the declared workloads and the holdings of
-// the hosts that count at now, as a planner would be told them. They are not to be
-// changed.
+// Newest returns the newest estimates of the declared workloads and the holdings of the hosts that
+// count at now, as a planner would receive them. Callers must not change them.
 func (v *Model) Newest(now time.Time) (estimates []*trimtab.Estimate, holdings []*trimtab.Holding) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

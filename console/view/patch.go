@@ -58,7 +58,7 @@ func (d *Decision) most() (out trimtab.Amount) {
 	return out
 }
 
-// whom says for what the amounts are.
+// whom says to which object the amounts apply.
 func (p *Patch) whom() string {
 	if p.Instances > 0 {
 		return ", for each of its instances"
@@ -66,8 +66,8 @@ func (p *Patch) whom() string {
 	return ""
 }
 
-// write puts the amounts into words of systemd and Kubernetes. Both round up:
-// nobody gets less than was advised because of a unit.
+// write puts the amounts into words of systemd and Kubernetes. Both round up, so that no workload
+// gets less than was advised because of a unit.
 func (p *Patch) write() {
 	var lines []string
 	limits := map[string]string{}
@@ -99,7 +99,7 @@ func (p *Patch) write() {
 	}
 }
 
-// ceil rounds up to at least 1, and forgives what arithmetic leaves behind.
+// ceil rounds up to at least 1, and ignores rounding errors.
 func ceil(v float64) int64 {
 	return int64(max(1, min(math.Ceil(v-1e-6), math.MaxInt64/2)))
 }

@@ -19,7 +19,7 @@ func Path(name string) (segment, query string) {
 // unnamed is the segment that says that the name is in the query.
 const unnamed = "="
 
-// Named reads what Path made: the segment, and the query of the request.
+// Named parses the output of Path: the segment, and the query of the request.
 func Named(segment string, query url.Values) string {
 	if segment == unnamed && query.Has("name") {
 		return query.Get("name")

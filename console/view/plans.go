@@ -12,8 +12,8 @@ import (
 // plans are the newest plans, each the newest of its kind.
 type plans struct {
 	newest *trimtab.Plan
-	heard  time.Time     // when it came, by the clock of this process
-	acting *trimtab.Plan // the newest that asked for something
+	heard  time.Time     // when it arrived, by the clock of this process
+	acting *trimtab.Plan // the newest that changes something
 	fair   *trimtab.Plan // the newest that was audited
 	// applied is the newest answer to an apply command, all steps in one.
 	applied *trimtab.Plan
@@ -26,19 +26,19 @@ type plans struct {
 	alarms map[string]trimtab.Alarm
 }
 
-// kept is why the newest plans left a workload where it is.
+// kept says why the newest plans did not change a workload.
 type kept struct {
-	// heldWhy is why the plan heldIn held it, and heldSince when the first of
-	// an unbroken row of plans did.
+	// heldWhy is why the plan heldIn held it; heldSince is the time of the first of an unbroken
+	// series of such plans.
 	heldCode          codes.HeldCode
 	heldWhy, heldIn   string
 	heldAt, heldSince time.Time
-	// stayWhy is why the plan stayIn, of stayAt, left it where it is.
+	// stayWhy is why the plan stayIn, of the time stayAt, did not change it.
 	stayWhy, stayIn string
 	stayAt          time.Time
 }
 
-// late tells that a plan belongs before the newest one.
+// late reports whether a plan is older than the newest one.
 func (r *plans) late(p *trimtab.Plan) bool {
 	return r.newest != nil && newest.PositionOf(p).Compare(newest.PositionOf(r.newest)) < 0
 }
@@ -50,7 +50,7 @@ func (r *plans) outlived(p *trimtab.Plan, round time.Duration) bool {
 	return time.Since(r.heard) > 3*round+patience && !ahead(p.Time) && (p.Time.After(r.newest.Time) || ahead(r.newest.Time))
 }
 
-// refute forgets what plans that belong behind p said.
+// refute drops what plans newer than p said.
 func (r *plans) refute(p *trimtab.Plan) {
 	for _, q := range []**trimtab.Plan{&r.newest, &r.acting, &r.fair, &r.applied} {
 		if *q != nil && newest.PositionOf(*q).Compare(newest.PositionOf(p)) > 0 {
@@ -59,7 +59,7 @@ func (r *plans) refute(p *trimtab.Plan) {
 	}
 }
 
-// take notes a plan, and tells the workloads of all which of them it holds.
+// take stores a plan, and marks the workloads that it holds.
 func (r *plans) take(p *trimtab.Plan, all *workloads) {
 	r.newest, r.heard = p, time.Now()
 	if len(p.Actions) > 0 {
@@ -78,8 +78,8 @@ func (r *plans) take(p *trimtab.Plan, all *workloads) {
 	}
 }
 
-// hold notes whom a round holds. The answer to an apply command is none: what
-// it names was not as the command expected.
+// hold records the workloads that a round holds. It ignores the answer to an apply command, which
+// names workloads that changed since the command.
 func (r *plans) hold(p *trimtab.Plan, all *workloads) {
 	if id := p.ID(); id != r.round {
 		r.rounds++
@@ -99,19 +99,19 @@ func (r *plans) hold(p *trimtab.Plan, all *workloads) {
 	r.roundAt = p.Time
 }
 
-// answer notes a step of a plan that answers an apply command.
+// answer records a step of a plan that answers an apply command.
 func (r *plans) answer(p *trimtab.Plan) {
 	all := *p
 	if a := r.applied; a != nil && p.Step > 1 && a.Epoch == p.Epoch && a.Sequence == p.Sequence {
 		if p.Step != a.Step+1 || len(a.Actions) > maxDecisions {
-			return // a repeated one, or more than a plan has
+			return // a repeated plan, or one with too many workloads
 		}
 		all.Actions = slices.Concat(a.Actions, p.Actions)
 	}
 	r.applied = &all
 }
 
-// by notes that a plan holds the workload.
+// by records that a plan holds the workload.
 func (s *kept) by(before, plan string, why trimtab.Held, at time.Time) {
 	if s.heldIn != plan && s.heldIn != before || s.heldSince.IsZero() {
 		s.heldSince = at
@@ -119,8 +119,7 @@ func (s *kept) by(before, plan string, why trimtab.Held, at time.Time) {
 	s.heldIn, s.heldCode, s.heldWhy, s.heldAt = plan, codes.HeldCode(brief(string(why.Code))), brief(why.Text), at
 }
 
-// heldNow is why the newest plan holds the workload; ok is false when it does
-// not.
+// heldNow returns why the newest plan holds the workload; ok is false if it does not.
 func (r *plans) heldNow(s *state) (why trimtab.Held, ok bool) {
 	if s.kept.heldIn != r.round || s.kept.heldSince.IsZero() {
 		return why, false

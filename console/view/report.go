@@ -35,7 +35,7 @@ func (v *Model) Report(since, now time.Time) Report {
 	r.From = since
 	var gaps lack
 	for _, name := range names {
-		v.reportOn(&r, name, &gaps) // one after another, so that nobody waits for all
+		v.reportOn(&r, name, &gaps) // one workload after the other, so that other users of the view need not wait for all
 	}
 	slices.SortStableFunc(r.Incidents, func(a, b Incident) int { return cmp.Compare(b.To.Sub(b.From), a.To.Sub(a.From)) })
 	r.Omitted = max(0, len(r.Incidents)-maxIncidents)
@@ -69,7 +69,7 @@ func (v *Model) reportOn(r *Report, name string, gaps *lack) {
 	gaps.coverage(name, w.Minutes, r.To.Sub(r.From).Minutes())
 }
 
-// stretch is one point with the time that it stands for.
+// stretch is one point, with the time for which it stands.
 type stretch struct {
 	point
 	time.Duration
@@ -79,8 +79,8 @@ func (s *stretch) began() time.Time { return s.ended().Add(-s.Duration) }
 
 func (s *stretch) ended() time.Time { return time.UnixMilli(s.at).UTC() }
 
-// spans are the points since a time, each with the time since the one before, as far
-// as reports reach: a gap stands for nothing.
+// spans returns the points since a time, each with the time since the one before, as far as it is
+// covered by reports: gaps do not count.
 func (s *state) spans(since time.Time, round time.Duration) []stretch {
 	points := s.series.since(since)
 	out := make([]stretch, 0, len(points))
@@ -96,7 +96,7 @@ func (s *state) spans(since time.Time, round time.Duration) []stretch {
 	return out
 }
 
-// worth adds up what a workload got, and would have got.
+// worth sums up what a workload got, and what it would have got.
 func (s *state) worth(spans []stretch, resource string, now time.Time, gaps *lack) (w Worth) {
 	var curve *trimtab.Curve
 	if s.estimate != nil {
@@ -237,10 +237,10 @@ func (s *state) incidents(spans []stretch, now time.Time, round time.Duration) (
 	return out
 }
 
-// lack is what a report cannot tell.
+// lack collects what a report cannot compute.
 type lack struct{ curves, knobs, unlimited, short, starved []string }
 
-// coverage notes a workload of which less than nine tenths is known.
+// coverage records a workload of which less than nine tenths of the time is known.
 func (l *lack) coverage(name string, minutes, all float64) {
 	if minutes < 0.9*all {
 		l.short = append(l.short, fmt.Sprintf("%s %s", name, Age(trimtab.Seconds(60*minutes))))

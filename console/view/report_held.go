@@ -29,11 +29,11 @@ func holderOf(barred string) string {
 	return ""
 }
 
-// advisable is what would be advised on a workload that others turn.
+// advisable says what could be advised for a workload that another program controls.
 type advisable struct {
 	by []string
-	// unit is what one pod has where their number is turned; 0: amounts are not counted
-	// in pods. least and most bound what all have together.
+	// unit is the size of one pod if their number is controlled; 0: amounts are not counted in
+	// pods. least and most bound the total.
 	unit, least, most float64
 }
 
@@ -124,7 +124,7 @@ func (s *state) besides(spans []stretch, resource string, now time.Time) (by []s
 	return a.by, out
 }
 
-// others is the part of a report on workloads that others turn; ok is false where
+// others returns the section of a report on workloads that other programs control; ok is false if
 // there is none.
 func (r *Report) others() (s Section, ok bool) {
 	hours := hoursOf(r.Resource)
@@ -152,7 +152,7 @@ func (r *Report) others() (s Section, ok bool) {
 	return s, len(s.Rows) > 0
 }
 
-// missed says in how many of so many minutes the SLO is missed.
+// missed says in how many of the given minutes the SLO is missed.
 func (b *ByCurve) missed(of float64) string {
 	left := func(met float64) string { return Number(max(0, of-met)) }
 	return fmt.Sprintf("%s min (%s to %s)", left(b.SLOMinutes.Mean), left(b.SLOMinutes.Upper), left(b.SLOMinutes.Lower))

@@ -14,18 +14,18 @@ import (
 	"github.com/trimtab/trimtab/internal/newest"
 )
 
-// A decision takes 1.2 KiB of memory, and 10^5 of them are kept: those that
-// nobody changes any more go to files, compressed to about 300 bytes each
-// (lab/bench/small, 100 groups, rounds of 1 s).
+// A decision takes 1.2 KiB of memory, and 10^5 of them are kept. Those that will not change any
+// more are moved to files, compressed to about 300 bytes each (lab/bench/small, 100 groups, rounds
+// of 1 s).
 
 const (
-	// freshDecisions is how many decisions of all workloads together stay in
-	// memory, about; leastFresh and mostFresh bound those of one workload.
+	// freshDecisions is about how many decisions of all workloads together stay in memory;
+	// leastFresh and mostFresh bound those of one workload.
 	freshDecisions        = 4096
 	leastFresh, mostFresh = 4, 64
-	// unanswered is how long the answer of an actuator may still come.
+	// unanswered is how long the answer of an actuator may take.
 	unanswered = 10 * time.Minute
-	// segmentBytes is when a file is full, maxShelfBytes what all hold at most.
+	// segmentBytes is the size of a full file, maxShelfBytes the largest size of all.
 	segmentBytes, maxShelfBytes = 4 << 20, 256 << 20
 )
 
@@ -34,11 +34,11 @@ const (
 // the bus. Decisions go oldest first, so a file is given up when the last in
 // it has gone.
 type shelf struct {
-	// dir is where the files are; "": nothing is put on the shelf.
+	// dir is the directory of the files; "": all decisions stay in memory.
 	dir     string
 	current *segment
 	bytes   int64 // of all segments that are in use
-	// refused is when the disk last took no more.
+	// refused is when the disk last refused a write.
 	refused time.Time
 }
 
@@ -58,14 +58,14 @@ type chunk struct {
 	// first ones go first. all is how many there were.
 	seconds []uint32
 	all     int
-	// last is where the newest one stands among plans.
+	// last is the position of its newest decision among plans.
 	last newest.Position
 }
 
-// position is where the decision stands among all.
+// position returns the position of the decision among all.
 func (d *Decision) position() newest.Position { return newest.At(d.Epoch, d.Sequence, d.Step) }
 
-// retryShelf is how long nothing is put on the shelf after the disk refused.
+// retryShelf is how long no decision is moved after the disk refused a write.
 const retryShelf = 10 * time.Second
 
 // takes reports whether there is room for more, as far as is known.
@@ -149,7 +149,7 @@ func (c *chunk) take() []*Decision {
 	return all[c.all-len(c.seconds):]
 }
 
-// stored is how many decisions on the workload are kept.
+// stored returns how many decisions on the workload are kept.
 func (s *decisionLog) stored() int { return s.shelved + len(s.decisions) }
 
 // shelve puts the older decisions of a workload, one of n, on the shelf when
@@ -186,8 +186,7 @@ func (b *book) shelve(s *state, of spread) {
 
 func (d *Decision) sameRound(o *Decision) bool { return d.Epoch == o.Epoch && d.Sequence == o.Sequence }
 
-// fetch takes decisions from the shelf back to memory until the ones from p on
-// are there.
+// fetch moves decisions from the shelf back to memory, until those from p on are there.
 func (b *book) fetch(s *state, p newest.Position) {
 	for n := len(s.chunks); n > 0 && s.chunks[n-1].last.Compare(p) >= 0; n-- {
 		b.unshelve(s)
@@ -211,8 +210,8 @@ func (b *book) unshelve(s *state) {
 	s.decisions = slices.Concat(all, s.decisions)
 }
 
-// lose takes so many of a workload's decisions, which could not be read back,
-// out of the order in which decisions go.
+// lose removes a workload's decisions that could not be read back from the order in which decisions
+// are dropped.
 func (b *book) lose(s *state, n int) {
 	b.order = slices.DeleteFunc(b.order, func(other *state) bool {
 		n--
@@ -317,8 +316,8 @@ func (s *decisionLog) cut(p newest.Position, room int) (dropped []*Decision) {
 // when what came after it was made up.
 const lookBack = 1000
 
-// noteNewest notes the newest decision on its resource. Of many resources, the
-// one whose newest is oldest goes.
+// noteNewest records the newest decision on its resource. If there are too many resources, it drops
+// the one with the oldest decision.
 func (s *decisionLog) noteNewest(d *Decision, room int) {
 	if s.newestOn == nil {
 		s.newestOn = map[string]*Decision{}

@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// sortKeys are what rows of workloads may be sorted by, beside their name; without one
-// the worst come first.
+// sortKeys are the keys by which workloads can be sorted, besides their name; without a key the
+// worst come first.
 func sortKeys() map[string]func(*Row) *float64 {
 	return map[string]func(*Row) *float64{
 		"utility":     func(r *Row) *float64 { return r.Utility },
@@ -32,7 +32,7 @@ func sortKeys() map[string]func(*Row) *float64 {
 	}
 }
 
-// hostKeys are what hosts may be sorted by, beside their name; without one the least
+// hostKeys are the keys by which hosts can be sorted, besides their name; without a key the least
 // free come first.
 func hostKeys() map[string]func(*Host) *float64 {
 	count := func(of func(*Host) int) func(*Host) *float64 {
@@ -51,8 +51,8 @@ func hostKeys() map[string]func(*Host) *float64 {
 	}
 }
 
-// order sorts rows: by a key, with "-" before it from the greatest down, what is not
-// known last, and rows that are equal by name. Without a key usual is the order.
+// order sorts rows by a key, or in descending order with "-" before it. Unknown values come last,
+// and equal rows are ordered by name. Without a key, usual is the order.
 func order[T any](rows []T, sort string, keys map[string]func(*T) *float64, name func(*T) string, usual func(a, b T) int) {
 	key, down := strings.CutPrefix(sort, "-")
 	sign := 1
@@ -105,7 +105,7 @@ func (f *Filter) validSort() error {
 	return trimtab.Invalidf("read sort %.40q: want name, of workloads utility, performance, load, p99 or allocation, of hosts free, knobs, instances or lease, with - before it from the greatest down", f.Sort)
 }
 
-// trendFor is how far back a trend reaches, trendPoints how many points it has at most.
+// trendFor is the length of a trend, trendPoints its largest number of points.
 const trendFor, trendPoints = time.Hour, 40
 
 // trend is the last hour of one number, a place for each minute.
@@ -141,7 +141,7 @@ func (t *trend) points() []*float64 {
 // Trend is the last hour of a workload for small pictures, oldest first; nil is missing.
 type Trend struct{ Performance, Load, Allocation []*float64 }
 
-// Trends returns those of some workloads, by name.
+// Trends returns the trends of the given workloads, by name.
 func (v *Model) Trends(rows []Row, now time.Time) map[string]Trend {
 	v.mu.Lock()
 	defer v.mu.Unlock()

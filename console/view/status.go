@@ -20,7 +20,7 @@ type Filter struct {
 	Sort string
 }
 
-// Validate refuses a filter that nobody writes: it is read for every workload.
+// Validate returns an error for a filter that is too long: it is evaluated for every workload.
 func (f *Filter) Validate() error {
 	if len(f.Query) > maxQuery {
 		return trimtab.Invalidf("read q: %d bytes, limit %d", len(f.Query), maxQuery)
@@ -66,7 +66,7 @@ func (v *Model) Page(now time.Time, f Filter) Status {
 	return s
 }
 
-// fill adds what the hosts have to a status.
+// fill adds the capacity and allocation of the hosts to a status.
 func (f *fleet) fill(s *Status, now time.Time) {
 	for _, h := range f.hosts {
 		s.Paused = s.Paused || h.paused
@@ -111,7 +111,7 @@ func parseQuery(text string) func(*Row) bool {
 	}
 }
 
-// matches tells whether a word of a filter, in lower case, keeps the row.
+// matches reports whether the row matches a word of a filter, in lower case.
 func (r *Row) matches(word string) bool {
 	if key, value, ok := strings.Cut(word, ":"); ok {
 		switch key {
@@ -155,7 +155,7 @@ func worth(r *Row) float64 {
 	return *r.Utility
 }
 
-// What a workload's state is, as [Row].Code has it.
+// The states of a workload, as in [Row].Code.
 const (
 	codeOK       = "ok"
 	codeOff      = "off"
@@ -174,7 +174,7 @@ const (
 	Discovered = "discovered"
 )
 
-// moment is how the pool's workloads are read at one time.
+// moment is a view of the pool's workloads at one time.
 type moment struct {
 	now      time.Time
 	round    time.Duration
@@ -186,15 +186,16 @@ func (v *Model) at(now time.Time) *moment {
 	return &moment{now, v.config.Round, v.config.Resource, &v.plans}
 }
 
-// main is what the workload has of the pool's resource, or else of any that there is.
+// main returns the workload's allocation of the pool's resource, or else of any resource that it
+// has.
 func (m *moment) main(s *state) held { return s.main(m.resource, m.now) }
 
-// situation is how a workload is.
+// situation is the state of a workload.
 type situation struct {
 	code string
 	// why is the reason, where the code has one.
 	why string
-	// since is since when, as far as that is known.
+	// since is the time since which it has the state, if known.
 	since time.Time
 }
 
@@ -244,7 +245,7 @@ func (m *moment) row(s *state) Row {
 	return r
 }
 
-// has fills in what the workload has: d of the resource in question, and others.
+// has sets the allocation of the row: d of the resource in question, and others.
 func (r *Row) has(s *state, d held, now time.Time) {
 	r.Instances, r.Hosts = d.instances, d.hosts
 	if d.instances == 1 {
@@ -275,7 +276,7 @@ func (r *Row) has(s *state, d held, now time.Time) {
 	}
 }
 
-// notes say what else bears on what the workload has.
+// notes returns further remarks on the workload's allocation.
 func (m *moment) notes(s *state) (all []string) {
 	if a, ok := m.plans.alarms[s.Name]; ok && s.Mode != trimtab.Off && a.Until.After(m.now) {
 		more := ""
@@ -316,15 +317,15 @@ func clockOf(t, now time.Time) string {
 }
 
 const (
-	// capped is how much less than the limit above a knob at that limit may be set to: what
-	// rounding to a quota, or to a unit of the planner, takes.
+	// capped is how far below the limit above it a knob may be and still count as at that limit,
+	// since rounding to a quota, or to a unit of the planner, lowers it.
 	capped = 0.01
-	// maxNotes bounds what is said beside a state.
+	// maxNotes is the largest number of remarks on a state.
 	maxNotes = 5
 )
 
-// latest is the newest decision on a resource: that of the pool, or whatever
-// there is when the pool's does not occur in the newest plan that did.
+// latest returns the newest decision on the pool's resource, or on any resource if the newest plan
+// on the workload does not have that one.
 func (s *decisionLog) latest(resource string) *Decision {
 	n := len(s.decisions)
 	if n == 0 {
@@ -342,7 +343,7 @@ func (s *decisionLog) latest(resource string) *Decision {
 	return last
 }
 
-// stateAt says how the workload is; what needs a person comes first.
+// stateAt returns the state of the workload; a state that needs a person takes precedence.
 func (m *moment) stateAt(s *state) situation {
 	e := s.estimate
 	held, isHeld := m.plans.heldNow(s)
@@ -378,12 +379,12 @@ func (m *moment) stateAt(s *state) situation {
 	return situation{code: codeOK}
 }
 
-// missesIt reports whether what was measured misses the SLO.
+// missesIt reports whether the measured performance misses the SLO.
 func (s *state) missesIt(e *trimtab.Estimate) bool {
 	return e.Hold == nil && s.Target > 0 && e.Performance != nil && *e.Performance < s.Target
 }
 
-// starvedText says what starves a workload, and what is missing.
+// starvedText says why a workload starves, and which input is missing.
 func starvedText(e *trimtab.Estimate) string {
 	if e.Hold != nil {
 		return e.Hold.Text
@@ -395,8 +396,7 @@ func starvedText(e *trimtab.Estimate) string {
 	return text
 }
 
-// silentSince reports whether the analyzer said nothing of a workload for so long that its
-// estimate no longer counts.
+// silentSince reports whether the last estimate of a workload is too old to count.
 func (m *moment) silentSince(e *trimtab.Estimate) bool {
 	return m.round > 0 && m.now.Sub(e.Time) > Patience(m.round)
 }

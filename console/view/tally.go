@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/codes"
 )
 
-// tally counts what came of the decisions of each hour, so that a report need not
-// read them all again. It keeps as many hours as decisions are kept.
+// tally counts the results of each hour's decisions, so that a report need not read all decisions
+// again. It keeps as many hours as decisions are kept.
 type tally struct {
 	hours map[int64]*tallyHour
 }
@@ -39,7 +39,7 @@ func (t *tally) at(when time.Time) *tallyHour {
 	return out
 }
 
-// statusOf is what became of a decision; "": nothing was heard.
+// statusOf returns the result of a decision; "": it was not answered.
 func statusOf(d *Decision) trimtab.Status {
 	if d.Result == nil {
 		return ""
@@ -83,7 +83,7 @@ func (t *tally) since(from time.Time) (moves, verdicts []Counted) {
 	return mostFirst(m), mostFirst(v)
 }
 
-// mostFirst are those that there are any of, most first.
+// mostFirst returns the counts above 0, the largest first.
 func mostFirst(of map[string]int) []Counted {
 	out := []Counted{}
 	for name, n := range of {
@@ -98,7 +98,7 @@ func mostFirst(of map[string]int) []Counted {
 // maxAlarms bounds the rounds by alerts that are kept of one workload.
 const maxAlarms = 100
 
-// alarm notes a round that an alert on a workload started.
+// alarm records a round that an alert on a workload started.
 func (s *state) alarm(p *trimtab.Plan) {
 	if p.Cause.Kind != codes.CauseAlert || p.Step != 1 {
 		return

@@ -52,7 +52,7 @@ func unmetOn(f *fleet, jobs *jobBook, now time.Time) (all []UnmetOn) {
 	return all[:min(len(all), trimtab.MaxUnmet)]
 }
 
-// takenUnmet is what a host says is not in force there, with short texts.
+// takenUnmet returns a host's report of what is not in force there, with shortened texts.
 func takenUnmet(said []trimtab.Unmet) (all []trimtab.Unmet) {
 	for _, u := range said[:min(len(said), trimtab.MaxUnmet)] {
 		all = append(all, trimtab.Unmet{What: brief(u.What), Why: brief(u.Why), Do: brief(u.Do)})

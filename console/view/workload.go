@@ -7,14 +7,15 @@ import (
 	"github.com/trimtab/trimtab/colocation"
 )
 
-// workloads are those that were told of, or are configured.
+// workloads has all workloads that are reported or configured.
 type workloads struct {
 	all map[string]*state
-	// version counts the changes of the view. Each workload has that of its own last one.
+	// version counts the changes of the view. Each workload stores the version of its own last
+	// change.
 	version uint64
 }
 
-// state is all that is known of one workload.
+// state has all data of one workload.
 type state struct {
 	Workload
 	declared bool
@@ -22,7 +23,7 @@ type state struct {
 	estimate *trimtab.Estimate
 	// contributions are the newest; nil: none.
 	contributions *colocation.Contributions
-	// hosts are those that have knobs of it, in order of name.
+	// hosts are the hosts that have knobs of it, in order of name.
 	hosts []*host
 	// problems counts its knobs that cannot be used, wherever they are.
 	problems int
@@ -30,7 +31,7 @@ type state struct {
 	series series
 	// alarms are the newest rounds that an alert on it started, oldest first; nil: none.
 	alarms []Mark
-	// budgetNow is the error budget as it was last added up; nil: not yet.
+	// budgetNow is the error budget at its last computation; nil: there was none.
 	budgetNow *budgetAt
 	kept      kept
 	// lacks are the inputs that are missing.
@@ -39,8 +40,8 @@ type state struct {
 	since since
 }
 
-// since is when the estimate's hold, the missing of the SLO and the knob's problem
-// began; zero: not now.
+// since has the times at which the estimate's hold, the missed SLO and the knob's problem began;
+// zero: there is none now.
 type since struct{ hold, miss, knob time.Time }
 
 // state returns the workload's state, making it, or nil when there are too many.
@@ -100,17 +101,17 @@ func begun(since time.Time, is bool, now time.Time) time.Time {
 	return since
 }
 
-// notLearnt is the input that says that a report was there and not learnt from.
+// notLearnt is the input that says that a report arrived and was not learnt from.
 const notLearnt = "report"
 
-// lack notes which inputs are missing, since the last time they were there.
+// lack records which inputs are missing, and since when.
 func (s *state) lack(e *trimtab.Estimate) {
 	before := s.lacks
 	s.lacks = nil
 	for i := range e.Inputs {
 		in := &e.Inputs[i]
 		if in.Name == notLearnt {
-			continue // it is there
+			continue // the input exists
 		}
 		if in.Missing == "" {
 			if s.seen == nil {

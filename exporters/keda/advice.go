@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab/internal/newest"
 )
 
-// Workload is one that KEDA may ask for.
+// Workload is a workload for which KEDA may ask.
 type Workload struct {
 	Name string
 	Mode trimtab.Mode
@@ -24,7 +24,7 @@ type Workload struct {
 	Replicas bool
 }
 
-// pods is how many pods a workload has.
+// pods is the number of pods of a workload.
 type pods struct {
 	number  float64
 	at      time.Time
@@ -37,14 +37,14 @@ type advice struct {
 	now    func() time.Time
 
 	mu sync.Mutex
-	// workloads are those that are declared.
+	// workloads are the declared workloads.
 	workloads map[string]Workload
 	// newest is the plan that wanted and held are of; until is when its advice is stale.
 	newest newest.Position
 	until  time.Time
 	wanted map[string]float64
 	held   map[string]string
-	// has is what workloads had at last; no plan tells of those that stay.
+	// has is the last number of each workload; plans do not repeat numbers that stay.
 	has map[string]pods
 }
 
@@ -76,7 +76,7 @@ func (a *advice) plan(p *trimtab.Plan) {
 	now, at := a.now(), newest.PositionOf(p)
 	switch order := at.Compare(a.newest); {
 	case order < 0 && now.Before(a.until):
-		return // of a leader that lost its term, or late
+		return // the leader lost its term, or the plan is late
 	case order != 0:
 		a.newest, a.wanted, a.held = at, map[string]float64{}, map[string]string{}
 	}

@@ -69,7 +69,7 @@ const (
 	maxConnections = 256
 	// maxRequest bounds a request in bytes.
 	maxRequest = 64 << 10
-	// silent is how long a peer may say nothing until it is asked whether it is there.
+	// silent is the time without traffic after which a peer is pinged.
 	silent = 30 * time.Second
 )
 
@@ -90,7 +90,7 @@ func open(c Config, now func() time.Time) (*Exporter, error) {
 		grpc.ForceServerCodecV2(codec{}),
 		grpc.MaxRecvMsgSize(maxRequest),
 		grpc.MaxHeaderListSize(maxRequest),
-		grpc.MaxConcurrentStreams(maxStreams + 100), // questions still come through beside all streams
+		grpc.MaxConcurrentStreams(maxStreams + 100), // leaves room for requests beside all streams
 		grpc.ConnectionTimeout(silent),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: silent, Timeout: silent}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 10 * time.Second, PermitWithoutStream: true}),
@@ -125,7 +125,7 @@ func (e *Exporter) count(err error) {
 // Addr returns the address at which the exporter listens.
 func (e *Exporter) Addr() net.Addr { return e.listener.Addr() }
 
-// Follow subscribes to published plans and to what workloads have; stop ends it.
+// Follow subscribes to plans and holdings; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe, trimtab.KindPlan, trimtab.KindHolding)
 }

@@ -14,8 +14,7 @@ import (
 // maxMetadata bounds the keys that a trigger may have.
 const maxMetadata = 100
 
-// request is what KEDA asks with: a ScaledObjectRef, or a GetMetricsRequest, which has
-// one inside.
+// request is KEDA's request: a ScaledObjectRef, or a GetMetricsRequest, which contains one.
 type request struct {
 	name, namespace string
 	metadata        map[string]string
@@ -23,7 +22,7 @@ type request struct {
 	metric string
 	// nested says that it is a GetMetricsRequest.
 	nested bool
-	// fault is why it cannot be read: gRPC would make INTERNAL of an error of the codec.
+	// fault is why it cannot be decoded. As an error of the codec, gRPC would answer INTERNAL.
 	fault error
 }
 

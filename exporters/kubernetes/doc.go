@@ -1,4 +1,4 @@
-// Package kubernetes tells a cluster, in its own objects, what trimtab does and advises.
+// Package kubernetes writes to a cluster's own objects what trimtab does and advises.
 //
 //	what              object                              who reads it
 //	events            Event on the workload               people, kubectl describe
@@ -9,9 +9,9 @@
 // values of the bus with [Exporter.Observe], which never waits, and writes in
 // [Exporter.Run], at most once a second and no more than changed.
 //
-// Stale or missing input takes nothing from anybody: a recommendation stays as it is and
-// its object gets a condition. Start values are removed when nothing is known, so that
-// pods begin with what their template says.
+// If an input is stale or missing, the recommendation stays as it is, and its object gets a
+// condition. Start values are removed when nothing is known, so that pods begin with what their
+// template says.
 //
 // Source: Kubernetes 1.37 (events.k8s.io/v1, admissionregistration.k8s.io/v1); VPA 1.8.
 package kubernetes

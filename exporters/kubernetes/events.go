@@ -13,20 +13,20 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// The bounds of events: so many at once of one workload and of all, and one more after
-// each of these times.
+// Rate limits of events, for each workload and for all: the number at once, and the time after
+// which one more is allowed.
 const (
 	burstOfOne = 10
 	eachOfOne  = 30 * time.Second
 	burstOfAll = 50
 	eachOfAll  = time.Second
-	// sameFor is how long what is said again is counted with the event that said it.
+	// sameFor is the time within which a repeated event is counted with the first one.
 	sameFor = 10 * time.Minute
 	// maxWaiting bounds events that were not sent yet.
 	maxWaiting = 1000
 )
 
-// bucket allows so many, and one more after a time.
+// bucket is a token bucket.
 type bucket struct {
 	left  float64
 	since time.Time
@@ -46,10 +46,10 @@ func (b *bucket) take(now time.Time, burst float64, each time.Duration) bool {
 	return true
 }
 
-// events are those to be sent, and those that were.
+// events has the events to be sent, and the recent ones.
 type events struct {
 	waiting []*event
-	// sent are the recent ones by what they say.
+	// sent has the recent events by their text.
 	sent map[string]*event
 	all  bucket
 	of   map[string]*bucket
@@ -64,12 +64,12 @@ type event struct {
 	queued      bool
 }
 
-// change is what an outcome changed on all pods of a workload.
+// change is a change by an outcome, on all pods of a workload.
 type change struct {
 	workload, resource string
 	status             trimtab.Status
 	up                 bool
-	// of is what is set of the pods.
+	// of names the changed setting of the pods.
 	of string
 }
 
@@ -177,7 +177,7 @@ func spread(resource string, all []*trimtab.Result, of func(*trimtab.Result) tri
 	return text(lo)
 }
 
-// noteOf is the sentence of an event: what was done, why, and where to read more.
+// noteOf returns the sentence of an event: the change, the reason, and where to read more.
 func noteOf(c change, all []*trimtab.Result, why, plan string) string {
 	note := textOf(c, all)
 	if why != "" && c.status != trimtab.Refused && c.status != trimtab.Failed {
@@ -225,7 +225,7 @@ func (e *Exporter) next() (x *event, as event) {
 	return nil, event{}
 }
 
-// sendEvents sends what waits, as far as it may.
+// sendEvents sends the waiting events, within the rate limits.
 func (e *Exporter) sendEvents(ctx context.Context, cluster *kube.Cluster) {
 	for e.tries("event") {
 		x, as := e.next()

@@ -16,15 +16,15 @@ import (
 
 // Which events are written.
 const (
-	// NoEvents tells nothing.
+	// NoEvents writes no events.
 	NoEvents = "off"
-	// Changes tells what was changed, and what was refused or failed.
+	// Changes writes events of changes, and of those that were refused or failed.
 	Changes = "changes"
-	// AllEvents tells what would be changed, too, in mode recommend.
+	// AllEvents also writes what would be changed in mode recommend.
 	AllEvents = "all"
 )
 
-// Config says what is written to a cluster.
+// Config says what to write to a cluster.
 type Config struct {
 	// Pool is the one whose plans are followed.
 	Pool string
@@ -41,19 +41,19 @@ type Config struct {
 	Recommender string
 	// Watched returns the cluster. Required.
 	Watched func() (*kube.Cluster, error)
-	// Metrics counts what is written. Required.
+	// Metrics counts the writes. Required.
 	Metrics *metric.Set
 	Logger  *slog.Logger
 }
 
-// Workload is one of the cluster.
+// Workload is a workload of the cluster.
 type Workload struct {
 	Name string
 	Mode trimtab.Mode
 	Ref  kube.Ref
 	// Container is the one whose limits are planned; "": the only one.
 	Container string
-	// SLO is the performance that is asked for; 0: none is.
+	// SLO is the target performance; 0: none.
 	SLO float64
 	// Max bounds the limit of one pod, by resource.
 	Max map[string]float64
@@ -74,7 +74,7 @@ func (c *Config) Validate() error {
 type Exporter struct {
 	config Config
 	now    func() time.Time
-	client *kube.Client // the last one, for the end
+	client *kube.Client // the last client, used at the end
 
 	mu        sync.Mutex
 	workloads map[string]*state
@@ -84,22 +84,22 @@ type Exporter struct {
 	starts      time.Time
 	recommended map[string]time.Time
 	begun       time.Time
-	// quiet is until when a kind of write that was refused is not tried again.
+	// quiet has the time until which a kind of write that was refused is not tried again.
 	quiet map[string]time.Time
 }
 
-// state is what is known of one workload.
+// state is the known state of one workload.
 type state struct {
 	Workload
 	estimate *trimtab.Estimate
-	// limits are those of its serving pods, by resource, as a host told them at a time.
+	// limits are the limits of its serving pods, by resource, as a host reported them.
 	limits map[string][]float64
 	told   time.Time
 	// requests says that its CPU is a request, not a limit.
 	requests bool
 	// peaks are the highest bounds of the load, by hour.
 	peaks map[int64]float64
-	// why is what the newest plan said of each resource.
+	// why is the newest plan's reason, by resource.
 	why map[string]string
 }
 
@@ -120,7 +120,7 @@ func open(c Config, now func() time.Time) (*Exporter, error) {
 	return e, nil
 }
 
-// Follow subscribes to what is exported; stop ends it.
+// Follow subscribes to the values that it exports; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe, trimtab.KindPlan, trimtab.KindOutcome, trimtab.KindHolding, trimtab.KindEstimate)
 }
@@ -171,7 +171,7 @@ func (e *Exporter) Run(ctx context.Context) error {
 	}
 }
 
-// Step writes what is due.
+// Step makes the writes that are due.
 func (e *Exporter) Step(ctx context.Context) {
 	cluster, err := e.config.Watched()
 	if err != nil {
@@ -193,8 +193,8 @@ func (e *Exporter) tries(what string) bool {
 	return !e.now().Before(e.quiet[what])
 }
 
-// failed notes that a kind of write failed: it is tried again later, where a right is
-// missing much later.
+// failed records that a kind of write failed. It is tried again later; much later if a right is
+// missing.
 func (e *Exporter) failed(what string, err error) {
 	wait := 15 * time.Second
 	if errors.Is(err, trimtab.ErrRefused) {

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// recommendAfter is the least time between two writes of one VPA, that of VPA's own
+	// recommendAfter is the least time between two writes of one VPA object, as in VPA's own
 	// recommender.
 	recommendAfter = time.Minute
-	// remembered is how far back the highest load counts: VPA may act on an object once in hours,
-	// which should not depend on the hour.
+	// remembered is the window of which the highest load counts: VPA may act on an object only once
+	// in hours, and the result should not depend on the hour.
 	remembered = 24 * time.Hour
 )
 
-// peak notes the bound of the load of the newest estimate.
+// peak records the upper bound of the load in the newest estimate.
 func (s *state) peak(now time.Time) {
 	if s.estimate.Load == nil || s.estimate.Hold != nil {
 		return
@@ -41,7 +41,7 @@ func (s *state) highest() (most float64) {
 	return most
 }
 
-// advice is what one pod should have of a resource, as a limit.
+// advice is the recommended amount of a resource for one pod, as a limit.
 type advice struct{ target, lower, upper float64 }
 
 // adviceOf reads from the learnt curve, at the day's highest load, the least allocations whose
@@ -77,7 +77,7 @@ func (e *Exporter) adviceOf(s *state, resource string, pods int) (a advice, why 
 	if a.target < 0 {
 		return a, "no allocation that was tried meets the SLO"
 	}
-	if a.upper < 0 { // nothing that was tried is proven to be enough
+	if a.upper < 0 { // no allocation that was tried is proven to suffice
 		a.upper = math.Max(s.Max[resource], a.target)
 	}
 	if a.lower < 0 {
@@ -94,7 +94,7 @@ func (e *Exporter) recommend(ctx context.Context, cluster *kube.Cluster) {
 	}
 	all, err := cluster.Recommended(e.config.Recommender)
 	if err != nil {
-		return // it is told where it is watched
+		return // the part that watches it reports this
 	}
 	for _, v := range all {
 		if e.now().Sub(e.recommended[v.UID]) < recommendAfter {
@@ -114,7 +114,7 @@ func (e *Exporter) recommend(ctx context.Context, cluster *kube.Cluster) {
 	}
 }
 
-// recommendation is what to write into a VPA; nil, with the reason: it stays as it is.
+// recommendation returns what to write into a VPA; nil, with the reason: it stays unchanged.
 func (e *Exporter) recommendation(cluster *kube.Cluster, v *kube.VPA) (all []kube.Recommendation, why string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -162,7 +162,7 @@ func (e *Exporter) recommendation(cluster *kube.Cluster, v *kube.VPA) (all []kub
 		uncapped := roundUp(resource, a.target*share)
 		target, lower, upper := uncapped, roundUp(resource, a.lower*share), roundUp(resource, a.upper*share)
 		if old := recommendedBefore(v, c.Name); old != nil && e.now().Sub(e.begun) < remembered {
-			// The loads of the day before are not known: nothing falls yet.
+			// The loads of the day before are unknown, so nothing is lowered yet.
 			target, lower = math.Max(target, float64(old.Target[resource])), math.Max(lower, float64(old.LowerBound[resource]))
 			upper = math.Max(upper, target)
 		}
@@ -187,7 +187,7 @@ func roundUp(resource string, v float64) float64 {
 	return math.Ceil(v*1000-1e-6) / 1000
 }
 
-// recommendedBefore is the recommendation in the object for a container; nil: none.
+// recommendedBefore returns the object's recommendation for a container; nil: it has none.
 func recommendedBefore(v *kube.VPA, container string) *kube.Recommendation {
 	if v.Status.Recommendation == nil {
 		return nil
@@ -225,7 +225,7 @@ func same(v *kube.VPA, all []kube.Recommendation) bool {
 	return true
 }
 
-// conditions are those of the object with trimtab's among them; news reports whether they
+// conditions returns the object's conditions including trimtab's; news reports whether they
 // changed.
 func (e *Exporter) conditions(v *kube.VPA, why string) (all []kube.Condition, news bool) {
 	at := e.now().UTC().Format(time.RFC3339)

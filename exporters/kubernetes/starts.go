@@ -34,7 +34,7 @@ func startKey(r kube.Ref, container, resource string) string {
 // maxKey bounds a key of a ConfigMap.
 const maxKey = 253
 
-// holds reads what an actuator's knobs have.
+// holds reads the values of an actuator's knobs.
 func (e *Exporter) holds(h *trimtab.Holding) {
 	limits := map[string]map[string][]float64{}
 	for i := range h.Targets {
@@ -62,8 +62,8 @@ func (e *Exporter) holds(h *trimtab.Holding) {
 	}
 }
 
-// wanted are the start values to write: the median of what the serving pods have, so that a new
-// pod begins like the others.
+// wanted returns the start values to write: the median of the serving pods' values, so that a new
+// pod starts like the others.
 func (e *Exporter) wanted(cluster *kube.Cluster) map[string]float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -107,14 +107,14 @@ func fits(cluster *kube.Cluster, namespace, resource string, v float64) bool {
 	return true
 }
 
-// writeStarts writes what changed of the start values.
+// writeStarts writes the start values that changed.
 func (e *Exporter) writeStarts(ctx context.Context, cluster *kube.Cluster) {
 	if e.config.StartValues == "" || e.now().Sub(e.starts) < writeAfter || !e.tries("start value") {
 		return
 	}
 	wanted := e.wanted(cluster)
 	if !e.heard() && e.now().Sub(e.begun) < forgetAfter {
-		return // those of a process before this one stay until it is known what there is
+		return // values of an earlier process stay until the state is known
 	}
 	if err := e.setStarts(ctx, cluster.Client, wanted); err != nil {
 		e.had = nil

@@ -29,8 +29,7 @@ type Config struct {
 	Endpoint string
 	// Protocol is GRPC or HTTP (protobuf); "": that of the environment, else GRPC.
 	Protocol string
-	// TLS is for an https endpoint; nil: the environment's, else the system's
-	// authorities.
+	// TLS is for an https endpoint; nil: the environment's, else the system's CA bundle.
 	TLS *tls.Config
 	// Headers go with every request; nil: those of the environment.
 	Headers map[string]string
@@ -60,7 +59,7 @@ func (c *Config) Validate() error {
 		return nil
 	}
 	u, err := url.Parse(c.Endpoint)
-	// The text is not shown: what is wrong with it may be a secret in it.
+	// The text is not shown, since the mistake may be in a secret.
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
 		return trimtab.Invalidf("export OTLP: the endpoint is not http://host:port or https://host:port")
 	}

@@ -89,8 +89,8 @@ func (e *Exporter) openMetrics(ctx context.Context, c *Config, protocol string, 
 	return err
 }
 
-// settings are what both signals and protocols have in common; each SDK
-// package has option types of its own.
+// settings has the common settings of both signals and protocols; each SDK package has its own
+// option types.
 type settings[O any] struct {
 	endpoint func(string) O
 	headers  func(map[string]string) O

@@ -85,9 +85,9 @@ func (a *assembler) estimate(e *trimtab.Estimate) {
 		list = slices.Delete(list, 0, 1)
 	}
 	kept := *e
-	kept.Curve, kept.Curves = nil, nil // no trace tells them
+	kept.Curve, kept.Curves = nil, nil // traces do not contain them
 	if a.kept += weigh(&kept); a.kept > maxKeptBytes {
-		// Everybody who is there tells again within a round: begin anew.
+		// All senders publish again within a round, so it can start empty.
 		a.estimates, a.kept, list = map[string][]*trimtab.Estimate{}, weigh(&kept), nil
 	}
 	a.estimates[e.Workload] = append(list, &kept)
@@ -172,8 +172,8 @@ func (a *assembler) expire(now time.Time) []*decision {
 	return out
 }
 
-// complete reports whether the last step is there and every host that got an
-// action has answered each of its steps.
+// complete reports whether the last step has arrived and every host with an action has answered
+// each of its steps.
 func (d *decision) complete() bool {
 	if n := len(d.steps); n == 0 || !d.steps[n-1].Last || d.steps[n-1].Step != n {
 		return false

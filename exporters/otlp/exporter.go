@@ -43,7 +43,7 @@ type Exporter struct {
 	assemble *assembler
 
 	queue chan waiting
-	// waits is the weight of what is in queue.
+	// waits is the size of the queued values, in bytes.
 	waits atomic.Int64
 	quit  chan struct{}
 	once  sync.Once
@@ -73,7 +73,7 @@ func Open(ctx context.Context, c Config) (*Exporter, error) {
 	return e, nil
 }
 
-// Follow subscribes to what is exported; stop ends it.
+// Follow subscribes to the values that it exports; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe,
 		trimtab.KindEstimate, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)

@@ -18,8 +18,8 @@ import (
 // forgotten is how long the gauges of a workload are pushed after its last value.
 const forgotten = 15 * time.Minute
 
-// figures holds the newest values of all workloads, which the SDK reads at every push. Missing
-// values are not pushed.
+// figures has the newest values of all workloads, which the SDK reads at every push. Missing values
+// are not pushed.
 type figures struct {
 	utility func(string, float64) (float64, bool)
 
@@ -32,7 +32,7 @@ type figures struct {
 	latency metric.Float64Histogram
 }
 
-// figure is what is known of one workload; nil is missing.
+// figure has the values of one workload; nil is missing.
 type figure struct {
 	seen time.Time
 	// values are in the order of gauges.
@@ -80,7 +80,7 @@ func newFigures(m metric.Meter, utility func(string, float64) (float64, bool)) (
 	return f, errors.Join(append(errs, err)...)
 }
 
-// of returns the gauges of a workload; nil when there are too many workloads.
+// of returns the gauges of a workload; nil if there are too many workloads.
 func (f *figures) of(name string, now time.Time) *figure {
 	w := f.workloads[name]
 	if w == nil {

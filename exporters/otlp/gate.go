@@ -16,13 +16,13 @@ import (
 	"github.com/trimtab/trimtab/internal/metric"
 )
 
-// complainer logs at most once a minute what goes wrong all the time.
+// complainer logs a repeated problem at most once a minute.
 type complainer struct {
 	logger *slog.Logger
 
 	mu     sync.Mutex
 	last   time.Time
-	silent int // complaints since the last that was logged
+	silent int // problems since the last that was logged
 }
 
 func (c *complainer) complain(what string, err error) {
@@ -64,7 +64,7 @@ func (g *spanGate) OnEnd(s sdktrace.ReadOnlySpan) {
 	g.SpanProcessor.OnEnd(s)
 }
 
-// abandon counts what was still inside when the processor was shut down.
+// abandon counts the spans that were not sent when the processor was shut down.
 func (g *spanGate) abandon() {
 	g.bytes.Store(0)
 	if n := g.inside.Swap(0); n > 0 {
@@ -72,11 +72,11 @@ func (g *spanGate) abandon() {
 	}
 }
 
-// batchExporter is where the batching sends spans.
+// batchExporter is the exporter to which the batch processor sends spans.
 type batchExporter struct{ *spanGate }
 
-// ExportSpans sends a batch and counts what became of it. The error ends
-// here: the SDK would only print it.
+// ExportSpans sends a batch and counts the result. It returns no error, since the SDK would only
+// print it.
 func (b batchExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	err := b.next.ExportSpans(ctx, spans)
 	b.inside.Add(-int64(len(spans)))
@@ -102,7 +102,7 @@ type pushGate struct {
 	complainer *complainer
 }
 
-// Export sends and counts what became of it.
+// Export sends metrics and counts the result.
 func (g *pushGate) Export(ctx context.Context, m *metricdata.ResourceMetrics) error {
 	result := "sent"
 	if err := g.Exporter.Export(ctx, m); err != nil {

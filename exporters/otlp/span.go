@@ -126,8 +126,8 @@ func (d *decision) links() []trace.Link {
 	return out
 }
 
-// attributes are those of the root span. Its lists are parallel: the first entries belong to the
-// first workload.
+// attributes returns the attributes of the root span. Its lists are parallel: the first entries
+// belong to the first workload.
 func (d *decision) attributes() []attribute.KeyValue {
 	first, complete := d.steps[0], d.complete()
 	var workloads, bindings, before, set, target []string
@@ -171,7 +171,7 @@ func identity(p *trimtab.Plan) []attribute.KeyValue {
 	}
 }
 
-// writeInputs writes what one action was decided on.
+// writeInputs writes the inputs of one action.
 func (d *decision) writeInputs(ctx context.Context, t trace.Tracer, p *trimtab.Plan, a *trimtab.Action) {
 	at := d.sampled(p, a)
 	e := d.estimates[a.Workload]

@@ -20,7 +20,7 @@ const (
 // weigh is about how many bytes a value uses.
 func weigh(v trimtab.Value) int64 { return int64(sizeOf(reflect.ValueOf(v))) }
 
-// sizeOf is the bytes of v and of what it points to.
+// sizeOf returns the size of v and of all it points to, in bytes.
 func sizeOf(v reflect.Value) uintptr {
 	own := v.Type().Size()
 	switch v.Kind() {

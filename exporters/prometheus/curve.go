@@ -20,8 +20,8 @@ type curve struct {
 	names    []string
 }
 
-// expected exports what the model expects of a workload: the band at what it
-// has and at what the solver wants, and the mean along its curve.
+// expected exports the model's expectations: the band at the present allocation and at the solver's
+// target, and the mean along the curve.
 func (e *Exporter) expected(v *trimtab.Estimate, w *workload) {
 	e.band(v, "allocation", v.Allocation)
 	e.band(v, "target", w.target)

@@ -1,7 +1,6 @@
-// Package prometheus exports what the stages tell each other as metrics, so
-// that a site's own Prometheus and Grafana show workloads, allocations and
-// decisions: it follows estimates, holdings, plans and outcomes on the bus and
-// sets the gauges of [metric.Table].
+// Package prometheus exports the values on the bus as metrics, so that a site's own Prometheus and
+// Grafana show workloads, allocations and decisions: it follows estimates, holdings, plans and
+// outcomes on the bus and sets the gauges of [metric.Table].
 //
 // What it sets for workloads and hosts stays under [maxBytes], however many there
 // are: the first workloads have every series, in order of configuration, the
@@ -37,10 +36,10 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// maxWorkloads bounds the series: what is discovered beyond it is not exported.
+// maxWorkloads limits the series: discovered workloads beyond it are not exported.
 const maxWorkloads = 10000
 
-// Exporter turns values into metrics. It is safe for concurrent use.
+// Exporter sets metrics from values. It is safe for concurrent use.
 type Exporter struct {
 	metrics *metric.Set
 
@@ -69,27 +68,27 @@ type Exporter struct {
 	trace func(pool string, epoch, sequence uint64) string
 }
 
-// Workload is what the configuration declares of one workload.
+// Workload is the declared part of one workload.
 type Workload struct {
 	Name string
-	// SLO is the performance asked for, > 0; 0: none.
+	// SLO is the target performance, > 0; 0: none.
 	SLO float64
 	// Utility maps performance to [0, 1]; nil: unknown.
 	Utility func(performance float64) float64
 }
 
-// workload is what the exporter remembers of one.
+// workload is the exporter's state of one workload.
 type workload struct {
 	declared Workload
-	// target is what the solver wanted at last; nil: unknown.
+	// target is the solver's last target; nil: unknown.
 	target *float64
 	curve  curve
-	// audited is the pool whose newest audit listed it; "": none did.
+	// audited is the pool whose newest audit listed it; "": none.
 	audited string
 	// has is what it has on each host, shown the labels of the series of that.
 	has   map[newest.Place]newest.Given
 	shown map[newest.Place]bool
-	stale bool // shown is not what has says
+	stale bool // shown differs from has
 	// measured is the time of the newest exported estimate; zero: none is exported.
 	measured time.Time
 	// inBrief says that the workload has only the series in brief; counted is about how many
@@ -141,7 +140,7 @@ func (e *Exporter) SetPatience(d time.Duration) {
 	e.patience = d
 }
 
-// Configure replaces the declared workloads and keeps what was seen.
+// Configure replaces the declared workloads and keeps the observed state.
 func (e *Exporter) Configure(declared []Workload) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -184,7 +183,7 @@ func (e *Exporter) took(o *trimtab.Outcome) {
 	h.Observe(float64(o.Took))
 }
 
-// Follow subscribes to what is exported; stop ends it.
+// Follow subscribes to the values that it exports; stop ends it.
 func (e *Exporter) Follow(ctx context.Context, b bus.Bus) (stop func(), err error) {
 	return bus.Follow(ctx, b, false, e.Observe,
 		trimtab.KindEstimate, colocation.KindContributions, colocation.KindColocation, trimtab.KindHolding, trimtab.KindPlan, trimtab.KindOutcome)
@@ -320,9 +319,9 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 		}
 	}
 	if p.Cause.AnswersApply() {
-		return // it says what is not as the command expected, and holds nobody
+		return // this lists what changed since the command, and holds no workload
 	}
-	// Who is held is wanted nowhere: an old target would say otherwise.
+	// A held workload has no target, so the old one is removed.
 	for name := range p.Held {
 		if w := e.workloads[name]; w != nil {
 			w.target = nil

@@ -18,14 +18,14 @@ const maxHosts, maxKnobs = 2000, 200_000
 // a host that is gone.
 const forgotten = 15 * time.Minute
 
-// hostKey names what one pool has on one host.
+// hostKey identifies a host in one pool.
 type hostKey struct{ pool, name string }
 
 // bytes is about how many bytes a host's series have: five series, and two for a further
 // resource.
 func (k *hostKey) bytes() int { return 7 * (70 + len(k.pool) + len(k.name)) }
 
-// host is what is exported of one.
+// host is the exporter's state of one host.
 type host struct {
 	// news is its newest report, nil once it was read; heard is when it came.
 	news  *trimtab.Holding
@@ -49,7 +49,7 @@ func (e *Exporter) hear(said *trimtab.Holding) {
 	h.news, h.heard = said, time.Now()
 }
 
-// settle reads the new reports of all hosts, and exports what workloads and hosts have.
+// settle reads the new reports of all hosts, and exports the allocations of workloads and hosts.
 func (e *Exporter) settle() {
 	for _, key := range slices.SortedFunc(maps.Keys(e.hosts), func(a, b hostKey) int {
 		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.pool, b.pool))
@@ -88,7 +88,7 @@ func (e *Exporter) forget(key hostKey, h *host) {
 	delete(e.hosts, key)
 }
 
-// take replaces what workloads have on a host by its report.
+// take replaces the workloads' allocations on a host by those in its report.
 func (e *Exporter) take(said *trimtab.Holding) {
 	changed := e.held.Hear(said, time.Now(), func(k *trimtab.KnobState) bool {
 		return e.known(k.Workload) != nil && e.names.resource(k.Resource) == k.Resource
@@ -109,7 +109,7 @@ func (w *workload) places() map[newest.Place]newest.Given {
 	return all
 }
 
-// sums are what a workload has over all hosts, by resource.
+// sums returns the sums over all hosts, by resource.
 func (w *workload) sums() map[newest.Place]newest.Given {
 	all := make(map[newest.Place]newest.Given, 1)
 	for at, g := range w.has {
@@ -121,7 +121,7 @@ func (w *workload) sums() map[newest.Place]newest.Given {
 	return all
 }
 
-// allocate exports what a workload has.
+// allocate exports the allocation of a workload.
 func (e *Exporter) allocate(name string, w *workload) {
 	shown := map[newest.Place]bool{}
 	for at, g := range w.places() {
@@ -148,7 +148,7 @@ func (e *Exporter) allocate(name string, w *workload) {
 	e.set("trimtab_workload_instances", instances, name)
 }
 
-// host exports what a host has and gives.
+// host exports the capacity of a host and its allocated part.
 func (e *Exporter) host(key hostKey, h *host, said *trimtab.Holding) {
 	sums, unusable := map[string]float64{}, 0
 	for resource := range said.Capacity {
@@ -163,7 +163,7 @@ func (e *Exporter) host(key hostKey, h *host, said *trimtab.Holding) {
 		if a.Less(k.Now) {
 			a = k.Now
 		}
-		if a.Unlimited { // nothing is given to it
+		if a.Unlimited { // an unlimited knob counts as no amount
 			a.Value = 0
 		}
 		sums[k.Resource] += a.Value

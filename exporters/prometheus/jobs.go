@@ -36,8 +36,7 @@ func (e *Exporter) hearJobs(c *colocation.Colocation) {
 	}
 }
 
-// makeRoom puts workloads in brief until so many bytes more fit, and reports whether
-// they do.
+// makeRoom reduces workloads to the brief series until bytes more fit, and reports whether they do.
 func (e *Exporter) makeRoom(bytes int) bool {
 	e.room.bytes += bytes
 	e.fit()
@@ -46,7 +45,7 @@ func (e *Exporter) makeRoom(bytes int) bool {
 	return fits
 }
 
-// jobs exports what a host said of its best-effort jobs.
+// jobs exports a host's report of its best-effort jobs.
 func (e *Exporter) jobs(c *colocation.Colocation, heard time.Time) {
 	h := e.jobHosts[c.Host]
 	if h == nil {
@@ -87,7 +86,7 @@ func (e *Exporter) jobs(c *colocation.Colocation, heard time.Time) {
 	}
 }
 
-// leastSlack is that of the service closest to its SLO; nil: unknown.
+// leastSlack returns the slack of the service closest to its SLO; nil: unknown.
 func leastSlack(c *colocation.Colocation) (least *float64) {
 	for i := range c.Services {
 		if s := c.Services[i].Slack; s != nil && (least == nil || *s < *least) {

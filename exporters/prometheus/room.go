@@ -15,19 +15,19 @@ const (
 	// that the whole has at most 5 MB for 10,000 workloads with 20,000 knobs on 1,000 hosts
 	// (TestAFleetHasFiveMegabytesOfMetrics).
 	maxBytes = 4_600_000
-	// value is the length of a value and what is around it.
+	// value is the length of a value and the text around it.
 	value = 12
 	// maxSpread is on how many hosts a workload has a series of each.
 	maxSpread = 64
 )
 
-// brief are the metrics of a workload that has no others, once [maxBytes] is
-// reached: what rules and alerts ask.
+// brief returns the only metrics that further workloads have once [maxBytes] is reached: those that
+// rules and alerts need.
 func brief() []string {
 	return []string{"trimtab_workload_allocation", "trimtab_workload_held", "trimtab_workload_performance", "trimtab_workload_slo_performance"}
 }
 
-// each are the label values, beside the workload, of one workload's series of a metric.
+// each returns the label values, besides the workload, of one workload's series of a metric.
 // Allocations and curves are counted elsewhere.
 func each(name string) [][]string {
 	switch name {
@@ -43,7 +43,7 @@ func each(name string) [][]string {
 	return [][]string{nil}
 }
 
-// pairs are all pairs of two lists.
+// pairs returns all pairs of elements of two lists.
 func pairs(first, second []string) (out [][]string) {
 	for _, a := range first {
 		for _, b := range second {
@@ -53,7 +53,7 @@ func pairs(first, second []string) (out [][]string) {
 	return out
 }
 
-// room counts what the series use.
+// room counts the bytes and the series in use.
 type room struct {
 	bytes, curves int
 	// full are the workloads with all series, in the order in which they came; the last is
@@ -102,7 +102,7 @@ func (r *room) measure() {
 	}
 }
 
-// of is about how many bytes a workload's series have.
+// of returns about how many bytes a workload's series take.
 func (r *room) of(name string, w *workload) int {
 	all := r.briefly
 	if !w.inBrief {

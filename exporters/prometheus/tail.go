@@ -37,7 +37,7 @@ func (e *Exporter) takeTail(n int) bool {
 	return true
 }
 
-// tail exports the tail latency of a workload, and what its Servpods contribute to it.
+// tail exports the tail latency of a workload, and its Servpods' contributions to it.
 func (e *Exporter) tail(c *colocation.Contributions) {
 	t := e.tails[c.Workload]
 	if t == nil {

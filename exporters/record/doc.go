@@ -1,6 +1,5 @@
-// Package record writes down what the pure steps took and gave, so that they
-// can be run again on it: the same inputs at the same times give the same
-// bytes.
+// Package record records the inputs and outputs of the pure steps, so that a replay can run them
+// again: the same inputs at the same times give the same bytes.
 //
 // A [Tap] stands around a step and hands every call on: the time it was told,
 // the value or tick, and what it returned. Sketches, samples, holdings,

@@ -28,7 +28,7 @@ type Header struct {
 	Began   time.Time `json:"began"`
 }
 
-// Role is what a line is to its step: input, output or state.
+// Role says whether a line is an input, an output or a state of its step.
 type Role string
 
 // The roles.
@@ -46,11 +46,11 @@ const (
 
 // Line is one line of a recording.
 type Line struct {
-	// Received is the time that the step was told.
+	// Received is the time passed to the step.
 	Received time.Time `json:"received"`
 	Stage    string    `json:"stage"`
 	Role     Role      `json:"role"`
-	// Fresh tells, for Begin, that the step had not been called before.
+	// Fresh says, for Begin, that the step had not been called before.
 	Fresh bool `json:"fresh,omitempty"`
 	// Name and State are, for Restore, those of Snapshotter.
 	Name  string `json:"name,omitempty"`

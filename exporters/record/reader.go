@@ -20,7 +20,7 @@ const Window = 256
 const (
 	// windowBytes bounds the same in bytes.
 	windowBytes = 8 << 20
-	// maxSegment bounds what is read of one segment: more is no recording.
+	// maxSegment is the largest segment that is read, in bytes.
 	maxSegment = 2 << 30
 )
 
@@ -31,7 +31,7 @@ type Reader struct {
 	closer  io.Closer
 	header  Header
 
-	// size is that of all segments, bytesRead what of them was read.
+	// size is the size of all segments; bytesRead is how much of them was read.
 	size, bytesRead int64
 
 	window []*Line // in order of Received; of equal ones as they were written
@@ -44,7 +44,7 @@ type Counts struct {
 	// Segments and Lines were read, Damaged lines passed over: cut, not
 	// readable, or of a kind that this version does not know.
 	Segments, Lines, Damaged int
-	// Lost calls were never written, by what the lines say.
+	// Lost is the number of calls that were never written, according to the lines.
 	Lost uint64
 }
 
@@ -97,13 +97,13 @@ func (r *Reader) Next() (*Line, error) {
 	return l, nil
 }
 
-// Header returns that of the newest segment that was opened.
+// Header returns the header of the newest opened segment.
 func (r *Reader) Header() Header { return r.header }
 
 // Part returns the part of the recording that was read, by bytes, in [0, 1].
 func (r *Reader) Part() float64 { return min(1, float64(r.bytesRead)/float64(max(r.size, 1))) }
 
-// counting counts what is read of a segment.
+// counting counts the bytes read from a segment.
 type counting struct {
 	io.Reader
 	n *int64
@@ -187,7 +187,7 @@ func (r *Reader) begin() error {
 	r.rest = r.rest[1:]
 	f, err := os.Open(next.path)
 	if errors.Is(err, os.ErrNotExist) && strings.HasSuffix(next.path, plain) {
-		next.path += ".gz" // packed since it was listed
+		next.path += ".gz" // it was compressed since the listing
 		f, err = os.Open(next.path)
 	}
 	if errors.Is(err, os.ErrNotExist) {

@@ -54,7 +54,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate checks what Start needs.
+// Validate checks that Start has all it needs.
 func (c *Config) Validate() error {
 	switch {
 	case c.Dir == "" || c.Metrics == nil:
@@ -77,7 +77,7 @@ type Recorder struct {
 	store   *store
 	open    *segment
 	paused  time.Time // when the disk failed last
-	told    time.Time // when that was logged last
+	told    time.Time // when losses were last logged
 	written float64   // lines since the last count
 
 	mu   sync.Mutex
@@ -118,7 +118,7 @@ func (r *Recorder) drop() {
 	r.lost++
 }
 
-// Close writes what is queued and completes the segment. Taps must be done.
+// Close writes the queued calls and completes the segment. The taps must not be used any more.
 func (r *Recorder) Close() error {
 	r.once.Do(func() { close(r.quit) })
 	<-r.done
@@ -197,7 +197,7 @@ func (r *Recorder) refuse(lost uint64, what string, err error) {
 	r.lost += lost
 }
 
-// settle does what is due once a second.
+// settle does the work that is due once a second.
 func (r *Recorder) settle(now time.Time) {
 	if r.open != nil {
 		if err := r.open.flush(); err != nil {
@@ -250,7 +250,7 @@ func (r *Recorder) reopen() bool {
 	return true
 }
 
-// fail gives up the open segment; what is in it can be read up to the cut.
+// fail gives up the open segment, which can be read up to the cut.
 func (r *Recorder) fail(err error) {
 	if r.open != nil {
 		r.open.abandon()

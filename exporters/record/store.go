@@ -58,7 +58,7 @@ func files(dir string) ([]file, error) {
 // store keeps the segments of one directory.
 type store struct {
 	config *Config
-	last   int   // the newest number that was given out
+	last   int   // the last number used
 	closed int64 // size of all segments but the open one
 }
 
@@ -178,7 +178,7 @@ func (s *store) sync() error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// tidy ends what a process before left half done: all but segment open.
+// tidy completes what an earlier process left half done, except for the segment open.
 func (s *store) tidy(open int) {
 	entries, err := os.ReadDir(s.config.Dir)
 	if err != nil {

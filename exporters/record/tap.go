@@ -19,8 +19,8 @@ type Tap struct {
 	called   bool
 }
 
-// NewTap returns a tap around step. recorder is asked at every call, so that
-// recording may start and end while the step runs; nil: not now.
+// NewTap returns a tap around step. Each call asks recorder for the present one, so that recording
+// may start and end while the step runs; nil: it does not run.
 func NewTap(stage string, step trimtab.Step, recorder func() *Recorder) *Tap {
 	return &Tap{stage: stage, step: step, recorder: recorder}
 }

@@ -35,14 +35,14 @@ const (
 	// may take.
 	batchTick  = time.Second
 	batchStore = 5 * time.Second
-	// batchView is how long candidates count of which nothing more is heard.
+	// batchView is how long candidates count after their last report.
 	batchView = time.Minute
 	// batchInputs are handled before the manager ticks.
 	batchInputs = 256
 )
 
-// Part manages the jobs of the pool, under a lock in which holder names this process: it receives
-// reports and requests, stores what it decides, and then publishes it.
+// Part manages the jobs of the pool, under a lock in which holder names this process. It receives
+// reports and requests, stores its decisions, and then publishes them.
 func Part(p *supervise.Process, cfg *config.Config, holder string) (supervise.Part, error) {
 	c, rule := managerConfig(cfg), newSelector(cfg.Batch)
 	try := c
@@ -67,7 +67,7 @@ type jobManager struct {
 	logger  *slog.Logger
 	metrics *metric.Set
 	ready   func(why string)
-	// raised is when a host's word last made a term end.
+	// raised is when a host's report last ended a term.
 	raised *time.Time
 }
 
@@ -93,7 +93,7 @@ func (m jobManager) lead(ctx context.Context, term pipeline.Term) error {
 	m.logger.Warn("job manager begins again", "err", err)
 	m.ready(err.Error())
 	step := uint64(1)
-	if errors.Is(err, trimtab.ErrStale) { // what is stored is of a later one
+	if errors.Is(err, trimtab.ErrStale) { // the stored records are of a later manager
 		step = 1000
 	}
 	for pause.For(ctx, batchTick) {
@@ -127,7 +127,7 @@ type batchTerm struct {
 	view    *machines.View
 	lists   bus.Bucket
 	inputs  chan batchInput
-	// waiting are told what came of their requests when that is stored.
+	// waiting receive the results of their requests when these are stored.
 	waiting []chan<- error
 	// unsaid are jobs whose state could not be published, gone those to be forgotten.
 	unsaid, gone map[string]bool
@@ -165,7 +165,7 @@ func (t *batchTerm) manage(ctx context.Context, c jobs.Config, rule selector, wo
 	return t.run(ctx)
 }
 
-// open reads what is stored.
+// open reads the stored records.
 func (t *batchTerm) open(ctx context.Context, c jobs.Config, rule selector) (err error) {
 	began := time.Now()
 	bucket, err := t.bus.Bucket(ctx, natsbus.BucketJobs)
@@ -262,7 +262,7 @@ func (t *batchTerm) take(ctx context.Context, in batchInput) {
 	case *speculation.Machine:
 		if v.Epoch > t.term.Epoch && now.Sub(*t.raised) > raiseEvery {
 			*t.raised = now
-			t.term.Saw(v.Epoch) // the store was set back: hosts follow no lower one
+			t.term.Saw(v.Epoch) // the store was set back: hosts follow no lower epoch
 		}
 		if err := t.manager.Machine(now, v); err != nil && !errors.Is(err, trimtab.ErrStale) {
 			t.logger.Warn("a report of a host was not taken", "host", v.Host, "err", err)
@@ -275,7 +275,7 @@ func (t *batchTerm) take(ctx context.Context, in batchInput) {
 		if err != nil {
 			t.metrics.Counter("trimtab_batch_requests_total", "refused").Inc()
 			t.logger.Warn("request on jobs refused", "verb", v.Verb, "job", v.Job.Name, "by", v.By, "err", err)
-			in.done <- nil // again it would be refused again
+			in.done <- nil // the repetition would be refused again
 			return
 		}
 		t.metrics.Counter("trimtab_batch_requests_total", "taken").Inc()
@@ -334,13 +334,13 @@ func (t *batchTerm) tick(ctx context.Context) error {
 		t.metrics.Histogram("trimtab_batch_store_seconds").Observe(time.Since(began).Seconds())
 	}
 	if ctx.Err() != nil {
-		return nil // it has the lock no longer
+		return nil // it no longer has the lock
 	}
 	t.tell(ctx, &out)
 	return nil
 }
 
-// tell publishes what is stored.
+// tell publishes what was stored.
 func (t *batchTerm) tell(ctx context.Context, out *jobs.Output) {
 	for _, p := range out.Placements {
 		if err := t.bus.Publish(ctx, p); err != nil && ctx.Err() == nil {

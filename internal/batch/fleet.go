@@ -16,8 +16,8 @@ import (
 const (
 	// chooseEvery is how often candidates are selected (ROSE, 5.1).
 	chooseEvery = 10 * time.Second
-	// machineSilent: a machine that says nothing for longer is disconnected,
-	// machineGone: it is no longer in the list.
+	// machineSilent is the time without a report after which a machine counts as disconnected;
+	// after machineGone it is removed from the list.
 	machineSilent = 15 * time.Second
 	machineGone   = time.Hour
 	// mostMachines bounds the list, mostRated the counts that are read of a job (its K).
@@ -103,10 +103,10 @@ type fleet struct {
 	publisher *machines.Publisher
 	rng       *rand.Rand
 	machines  map[string]*fleetMachine
-	// fresh: the list is another than that of the index.
+	// the list differs from that of the index
 	fresh  bool
 	chosen time.Time
-	// version is that of the list that is stored; told the one that is being stored.
+	// version is that of the stored list; told is that of the list being stored.
 	version, told uint64
 }
 
@@ -143,7 +143,7 @@ func (f *fleet) hear(now time.Time, m *speculation.Machine) {
 	}
 	known.heard, known.blocked = now, m.Blocked != ""
 	if known.first == nil {
-		_, _ = f.index.Update(now, f.report(m)) // what it refuses is silence
+		_, _ = f.index.Update(now, f.report(m)) // a refused report counts as silence
 	} else {
 		known.first = m
 	}
@@ -177,7 +177,7 @@ func (f *fleet) choose(now time.Time) (message, list []byte, err error) {
 	return message, list, nil
 }
 
-// listed notes whether the list was stored.
+// listed records whether the list was stored.
 func (f *fleet) listed(stored bool) {
 	if stored {
 		f.version = f.told

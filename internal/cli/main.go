@@ -15,14 +15,14 @@ import (
 	"github.com/trimtab/trimtab/internal/hint"
 )
 
-// Program is a command line program: its grammar, and what differs between programs.
+// Program is a command line program: its grammar, and the texts that differ between programs.
 type Program struct {
-	// Name is what people type, About the head of its --help, and Foot the end of it.
+	// Name is the command's name; About begins its --help, and Foot ends it.
 	Name, About, Foot string
 	// Grammar is a pointer to a struct with kong's tags.
 	Grammar any
 	Vars    kong.Vars
-	// Bind has what commands may take as arguments, beside a context.
+	// Bind has the values that commands may take as arguments, besides a context.
 	Bind []any
 	// Args rewrites the arguments before they are parsed; may be nil.
 	Args func([]string) []string
@@ -107,7 +107,7 @@ func (p *Program) hint(args []string) string {
 func PrintError(w io.Writer, program string, err error) {
 	text := strings.TrimPrefix(err.Error(), "trimtab: ")
 	if mistakes := (config.Errors)(nil); errors.As(err, &mistakes) {
-		// One per line first, as compilers do, then how many.
+		// One per line first, as compilers do, then the number.
 		fmt.Fprintln(w, mistakes.Error())
 		text = fmt.Sprintf("read configuration: %d mistakes", len(mistakes))
 		if len(mistakes) == 1 {

@@ -13,14 +13,14 @@ import (
 type Progress struct {
 	out   io.Writer
 	what  string
-	total int // 0: told in parts of the whole
+	total int // 0: progress is a fraction of the whole
 	// lines says that out is no terminal.
 	lines   bool
 	begun   time.Time
 	printed time.Time
 }
 
-// LineEvery is how often a line tells of progress where there is no terminal.
+// LineEvery is how often progress is printed as a line if the output is not a terminal.
 const LineEvery = 15 * time.Second
 
 // NewProgress starts to show the progress of what, with total steps; 0 for [Progress.Part].

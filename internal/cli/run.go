@@ -36,8 +36,8 @@ func Counted(out io.Writer, what string, total int, work func(done func()) error
 	return err
 }
 
-// Parallel returns a runner on so many threads; each iteration writes only its own results, so
-// the figures are the same for any number. Once ctx is done, no iteration begins.
+// Parallel returns a runner with the given number of threads; each iteration writes only its own
+// results, so the figures are the same for any number. Once ctx is done, no iteration begins.
 func Parallel(ctx context.Context, threads int) sim.Runner {
 	if threads < 1 {
 		threads = runtime.GOMAXPROCS(0)

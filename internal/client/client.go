@@ -37,13 +37,13 @@ const (
 	timeout = 10 * time.Second
 	// most bounds an answer, in bytes.
 	most = 64 << 20
-	// StatusPath asks for every workload and host that a view holds.
+	// StatusPath requests every workload and host that a view has.
 	StatusPath = "/api/v1/status?limit=10000&hosts=10000"
 )
 
 // Client asks the trimtab at an address.
 type Client struct {
-	// URL is where its page is; a user and a password may stand in it.
+	// URL is the address of the page; it may contain a user and a password.
 	URL string
 	// Terminal makes every string of an answer [Printable]. Programs want the
 	// names as they are.
@@ -55,14 +55,13 @@ func (c Client) Status(ctx context.Context) (*view.Status, error) {
 	return get[view.Status](ctx, c, StatusPath)
 }
 
-// Explain returns why a workload has what it has, with so many earlier
-// decisions.
+// Explain returns why a workload has its allocation, with up to history earlier decisions.
 func (c Client) Explain(ctx context.Context, workload string, history int) (*view.Explanation, error) {
 	e, err := get[view.Explanation](ctx, c, ExplainPath(workload, history))
 	return e, hint.Else(err, "trimtab status lists the workloads, and on the host that keeps them the best-effort jobs")
 }
 
-// ExplainPath asks why a workload has what it has.
+// ExplainPath returns the path that requests this.
 func ExplainPath(workload string, history int) string {
 	segment, query := view.Path(workload)
 	return fmt.Sprintf("/api/v1/workloads/%s?history=%d&%s", segment, history, query)
@@ -97,12 +96,12 @@ func (c Client) Fairness(ctx context.Context) (*view.Audited, error) {
 	return get[view.Audited](ctx, c, "/api/v1/fairness")
 }
 
-// Report returns what trimtab was worth since a time, or over a duration ("7d").
+// Report returns the effect of trimtab since a time, or over a duration ("7d").
 func (c Client) Report(ctx context.Context, since string) (*view.Report, error) {
 	return get[view.Report](ctx, c, "/api/v1/report?"+url.Values{"since": {since}}.Encode())
 }
 
-// WhatIf asks what the objective would want with a change.
+// WhatIf returns the objective's allocation after a change.
 func (c Client) WhatIf(ctx context.Context, change whatif.Change) (*whatif.Answer, error) {
 	q := url.Values{}
 	for name, v := range change.Capacity {
@@ -266,7 +265,7 @@ func (c Client) do(ctx context.Context, method, path string, body []byte, token 
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(c.URL, "/")+path, bytes.NewReader(body))
 	if err != nil {
-		// Not the cause, which quotes the address with what may be a password.
+		// Without the cause, which quotes the address and so perhaps a password.
 		return a, hint.Add(fmt.Errorf("ask %s: not an address", scrub.URL(c.URL)), "--url takes an address like http://127.0.0.1:9600")
 	}
 	if body != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// How long the authority and what it signs are good.
+// The validity of the CA certificate and of the certificates that it signs.
 const (
 	authorityFor   = 10 * 365 * 24 * time.Hour
 	certificateFor = 2 * 365 * 24 * time.Hour

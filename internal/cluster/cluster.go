@@ -1,7 +1,6 @@
-// Package cluster writes what a site needs to run trimtab's roles as processes
-// of their own: the configuration of NATS servers that hold each user to its
-// role, certificates from an authority of its own, the NATS section of each
-// role, and systemd units.
+// Package cluster writes the files that a site needs to run trimtab's roles as separate processes:
+// the configuration of NATS servers that hold each user to its role, certificates from an authority
+// of its own, the NATS section of each role, and systemd units.
 //
 // What a role may do comes from the table of subjects ([natsbus.PermissionsOf]).
 // A user is known by its client certificate; there is no password. Files with a
@@ -103,7 +102,7 @@ func (u user) connections() string {
 	return `"STANDARD"`
 }
 
-// dir is where its files are.
+// dir returns the directory of the user's files.
 func (u user) dir() string {
 	if u.role == natsbus.Agent {
 		return "agent-" + u.host

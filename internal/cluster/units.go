@@ -10,7 +10,7 @@ import (
 // unit is the systemd unit of a role.
 type unit struct {
 	role natsbus.Role
-	// port is where its health and metrics are, on loopback.
+	// port is the loopback port of its health and metrics.
 	port int
 }
 
@@ -21,7 +21,7 @@ func units() []unit {
 
 func (u unit) name() string { return "trimtab-" + string(u.role) + ".service" }
 
-// Address is where a role has its health and metrics by default.
+// Address returns the default address of a role's health and metrics.
 func Address(r natsbus.Role) string {
 	for _, u := range units() {
 		if u.role == r {

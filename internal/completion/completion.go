@@ -13,13 +13,13 @@ type Item struct {
 	Word, Help string
 }
 
-// Answer is what may replace the last word.
+// Answer has the possible replacements of the last word.
 type Answer struct {
 	Items []Item
 	// Files and Dirs ask the shell for its own names.
 	Files, Dirs bool
-	// Ask names what only the program knows, by the tag complete; "" when
-	// nothing is asked. Add what it answers with [Answer.Add].
+	// Ask is the kind of values that only the program knows, from the tag complete; "": none. The
+	// caller adds them with [Answer.Add].
 	Ask string
 	// Flags are the values of flags that stand on the line.
 	Flags map[string]string
@@ -27,8 +27,8 @@ type Answer struct {
 	word, prefix string
 }
 
-// Complete returns what may replace the last of words, which are those after the program's name;
-// the last may be empty.
+// Complete returns the possible replacements of the last of words, which are those after the
+// program's name; the last may be empty.
 func Complete(app *kong.Node, words []string) *Answer {
 	a := &Answer{Flags: map[string]string{}}
 	if len(words) == 0 {
@@ -166,7 +166,7 @@ func (w *walker) commands() {
 	}
 }
 
-// values offers what the value's type knows.
+// values adds the candidates that the value's type defines.
 func (a *Answer) values(v *kong.Value, placeholder string) {
 	switch {
 	case v.Tag.Has("complete"):
@@ -182,7 +182,7 @@ func (a *Answer) values(v *kong.Value, placeholder string) {
 	}
 }
 
-// Add adds the candidates that begin with what was typed.
+// Add adds the candidates that begin with the typed text.
 func (a *Answer) Add(items ...Item) {
 	for _, i := range items {
 		i.Word = a.prefix + i.Word
@@ -215,8 +215,8 @@ func (a *Answer) Print(w io.Writer, tail string) error {
 	return nil
 }
 
-// Split splits what was typed into words, as a shell would, with the word that
-// was not finished at the end. Quotes and backslashes are removed.
+// Split splits the typed text into words, as a shell would, including the unfinished word at the
+// end. Quotes and backslashes are removed.
 func Split(line string) []string {
 	words, word := []string{}, strings.Builder{}
 	var quote rune

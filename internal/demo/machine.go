@@ -11,7 +11,7 @@ import (
 
 // Machine is the result of the calibration.
 type Machine struct {
-	// CPUs is how many this process may use.
+	// CPUs is the number of CPUs that this process may use.
 	CPUs int
 	// Free is how much CPU time busy threads, one for each CPU, got per second, in cores, in (0,
 	// CPUs].
@@ -24,7 +24,7 @@ type Machine struct {
 // referenceSpeed is the speed of the machine on which overhead was measured.
 const referenceSpeed = 500
 
-// String says what was measured.
+// String describes the measurements.
 func (m Machine) String() string {
 	return fmt.Sprintf("%d CPUs, %.2f cores free, speed %.0f", m.CPUs, m.Free, m.Speed)
 }
@@ -32,8 +32,8 @@ func (m Machine) String() string {
 // busy reports whether others use more than a quarter of the machine.
 func (m Machine) busy() bool { return m.Free < 0.75*float64(m.CPUs) }
 
-// Calibrate measures three times for d and returns the time with most cores
-// free: what disturbs for a moment is not the machine.
+// Calibrate measures three times for d and returns the measurement with the most free cores, since
+// a short disturbance lowers the others.
 func Calibrate(d time.Duration) Machine {
 	var best Machine
 	for range 3 {

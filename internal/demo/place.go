@@ -30,7 +30,7 @@ type place interface {
 	Has(ctx context.Context, s *Service) (float64, error)
 	Read(ctx context.Context, s *Service) (float64, error)
 	Set(ctx context.Context, s *Service, amount float64) error
-	// Close ends all processes and removes what Add made.
+	// Close ends all processes and removes the groups that Add made.
 	Close() error
 }
 
@@ -48,7 +48,7 @@ type knob interface {
 	io.Closer
 }
 
-// turned are the knobs by service.
+// turned has the knob of each service.
 type turned map[string]knob
 
 // Has returns the allocation in force: the limit.
@@ -144,7 +144,7 @@ func (l *Launcher) Close() {
 	children := l.children
 	l.mu.Unlock()
 	for _, c := range children {
-		_ = c.cmd.Process.Signal(syscall.SIGTERM) // it may be gone
+		_ = c.cmd.Process.Signal(syscall.SIGTERM) // on an error the process is gone
 	}
 	patience := time.NewTimer(3 * time.Second)
 	defer patience.Stop()

@@ -23,10 +23,10 @@ type cgroupPlace struct {
 	turned
 	root     string
 	launcher *Launcher
-	// groups are those that were made, the one above first; above is its quota.
+	// groups are the groups that were created, the parent first; above is the parent's quota.
 	groups []*cgroup.Group
 	above  *cgroup.CPU
-	// services are those that were added, with the weights of their groups.
+	// services are the added services, with the weights of their groups.
 	services []*Service
 	weights  []*cgroup.Weight
 }
@@ -69,8 +69,8 @@ func (p *cgroupPlace) open() error {
 // groupPrefix and process id begin the name of the group for all services.
 const groupPrefix = "trimtab-demo-"
 
-// sweep removes the groups that a killed demo left: those of a process that is gone. Groups in
-// use cannot be removed, and stay.
+// sweep removes the groups of demo processes that were killed. The kernel keeps groups that are in
+// use.
 func sweep(root string) {
 	names, err := filepath.Glob(filepath.Join(root, groupPrefix+"*"))
 	if err != nil {
@@ -202,7 +202,7 @@ func (p *cgroupPlace) Has(ctx context.Context, s *Service) (float64, error) {
 	return above.Value * own / sum, nil
 }
 
-// Release sets the quota above before it lifts those of the services.
+// Release sets the parent's quota before it removes those of the services.
 func (p *cgroupPlace) Release(ctx context.Context) error {
 	if err := p.above.Write(ctx, trimtab.Units(p.capacity())); err != nil {
 		return err

@@ -14,11 +14,11 @@ import (
 // Report is the result of the demo, as written to a file.
 type Report struct {
 	Knob string `json:"knob"`
-	// Resource is what Capacity and the allocations count.
+	// Resource is the resource of Capacity and the allocations.
 	Resource string  `json:"resource"`
 	Capacity float64 `json:"capacity"`
 	Seed     uint64  `json:"seed"`
-	// Day is how long a phase took.
+	// Day is the length of a phase.
 	Day trimtab.Seconds `json:"day_s"`
 	// Machine is the calibration.
 	Machine struct {
@@ -30,9 +30,9 @@ type Report struct {
 	// MaxAllocatedSum is the highest sum of the allocations that was read back
 	// at one moment, over the whole run.
 	MaxAllocatedSum float64 `json:"max_allocated_sum"`
-	// Restored: at the end, every limit was found to be what it was before trimtab took control.
+	// Restored says that at the end every limit was the same as before trimtab took control.
 	Restored bool `json:"restored"`
-	// Rounds is how many rounds trimtab planned.
+	// Rounds is the number of rounds that trimtab planned.
 	Rounds int `json:"rounds"`
 	// Interrupted says that the demo was ended before its time.
 	Interrupted bool `json:"interrupted,omitempty"`
@@ -56,8 +56,8 @@ type Phase struct {
 	Social     float64 `json:"social"`
 }
 
-// ServiceResult is what clients measured of one service in one phase. Latencies are milliseconds
-// from the intended start; requests without an answer count as the time-out.
+// ServiceResult has the measurements of one service in one phase by its clients. Latencies are in
+// ms from the intended start; requests without an answer count as the time-out.
 type ServiceResult struct {
 	Name string `json:"name"`
 	// Utility is the mean over windows of min(1, attained / SLO), in [0, 1].
@@ -144,8 +144,7 @@ func (s *score) phase(name string, totals []loadgen.Result, allocations []float6
 	return p
 }
 
-// Write puts the report into a file, as indented JSON. The file is there
-// whole or not at all.
+// Write puts the report into a file, as indented JSON. It replaces the file atomically.
 func (r *Report) Write(path string) error {
 	b, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {

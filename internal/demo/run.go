@@ -26,8 +26,7 @@ type Pipeline interface {
 	Rounds() int
 	// Page is the address at which a person can look; empty: there is none.
 	Page() string
-	// Close stops it and restores what it changed: every knob is then what it
-	// was at the start.
+	// Close stops it and restores every knob to its value at the start.
 	Close() error
 }
 
@@ -46,7 +45,7 @@ type Config struct {
 	Knob string
 	// Screen draws the table; nil: prints nothing.
 	Screen *Screen
-	// Keep goes on after all phases, with trimtab in charge, until ctx ends.
+	// Keep continues after all phases, under trimtab's control, until ctx ends.
 	Keep bool
 	// Next is printed at the end: what to try next.
 	Next string
@@ -56,11 +55,11 @@ type Config struct {
 	Self []string
 	// Start starts trimtab.
 	Start Start
-	// Stderr gets what the services complain about; nil: nowhere.
+	// Stderr receives the error output of the services; nil: it is discarded.
 	Stderr *os.File
 }
 
-// run is one demo under way.
+// run is the state of a demo.
 type run struct {
 	Config
 	setup     *Setup
@@ -75,7 +74,7 @@ type run struct {
 	kept bool
 }
 
-// ErrOutput: the demo's output cannot be written any more.
+// ErrOutput says that the demo's output cannot be written any more.
 var ErrOutput = errors.New("output is closed")
 
 // output calls closed when a write fails, so that a demo whose reader is gone ends and cleans up.
@@ -110,7 +109,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	}
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	screen := *cfg.Screen // whose output may be closed, by head for one
+	screen := *cfg.Screen // a copy, whose output may be closed, for example by head
 	screen.Out = &output{Writer: screen.Out, closed: func(err error) { fail(fmt.Errorf("%w: %w", ErrOutput, err)) }}
 	cfg.Screen = &screen
 	r := &run{Config: cfg, report: &Report{Seed: cfg.Seed}}
@@ -245,7 +244,7 @@ func (r *run) alone(ctx context.Context) error {
 		return fmt.Errorf("leave the pool to the kernel: %w", err)
 	}
 	err := r.phase(ctx, Kernel)
-	// Also after Ctrl-C: what was changed is brought back.
+	// Limits are restored even after Ctrl-C.
 	if bad := place.Bind(context.WithoutCancel(ctx)); bad != nil {
 		return errors.Join(err, fmt.Errorf("set equal shares: %w", bad))
 	}
@@ -253,7 +252,7 @@ func (r *run) alone(ctx context.Context) error {
 	return err
 }
 
-// limits reads what is set for each service.
+// limits reads the limit of each service.
 func (r *run) limits(ctx context.Context) ([]float64, error) {
 	out := make([]float64, len(r.setup.Services))
 	for i, s := range r.setup.Services {
@@ -283,7 +282,7 @@ func (r *run) keep(ctx context.Context) error {
 		r.Screen.commit()
 	}
 	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
-		return cause // a service that ended by itself is no wish of a person
+		return cause // a service that ended by itself is an error
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ const (
 // shortDay leaves too few reports for curves of a whole day.
 const shortDay = 40 * time.Second
 
-// opening prints what will be played, on which machine, and where else to look.
+// opening prints which phases will be played, on which machine, and where else to look.
 func (s *Screen) opening(r *run, m Machine) {
 	knob := "CPU of cgroups"
 	if r.setup.Knob == KnobProcess {
@@ -126,7 +126,7 @@ func (s *Screen) draw(f *frame) {
 	_, _ = io.WriteString(s.Out, b.String())
 }
 
-// commit leaves what was drawn on the screen.
+// commit leaves the drawn lines on the screen.
 func (s *Screen) commit() { s.drawn, s.lastLine = 0, 0 }
 
 // columns is the width of the picture.
@@ -164,7 +164,7 @@ func (s *Screen) row(svc *Service, r *loadgen.Result, f *frame, i int) string {
 	return fmt.Sprintf("%-8s %8s %6.1f %7s %7s  %s %s", svc.Name, "<"+milliseconds(svc.SLO.Latency.Seconds()), r.Rate(), latencyAt(r, 0.95), latencyAt(r, 0.99), slo, allocation)
 }
 
-// line is one line for a log.
+// line writes the state as one line for a log.
 func (s *Screen) line(f *frame) {
 	if f.at-s.lastLine < linesEvery {
 		return

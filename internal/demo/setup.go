@@ -18,11 +18,11 @@ const (
 type Setup struct {
 	// Pool names the pool.
 	Pool string
-	// Knob is KnobCgroup or KnobProcess; Resource is what it sets, "cpu" in cores or "workers" in
-	// processes.
+	// Knob is KnobCgroup or KnobProcess; Resource is the resource that it sets, "cpu" in cores or
+	// "workers" in processes.
 	Knob, Resource string
-	// Capacity is what the services share, and Unit the step to plan in, both
-	// in the unit of Resource.
+	// Capacity is the capacity that the services share, Unit the step of planning, both in the unit
+	// of Resource.
 	Capacity, Unit float64
 	// Round is how often to plan.
 	Round time.Duration
@@ -34,7 +34,7 @@ type Setup struct {
 	// Root is the directory that the services' handles are relative to: of the
 	// cgroup hierarchy, or of the supervisors' directories.
 	Root string
-	// Services share the pool. Their order is that of the table.
+	// Services share the pool. They are in the order of the table.
 	Services []*Service
 }
 
@@ -65,7 +65,7 @@ type SLO struct {
 	Fraction float64
 }
 
-// URL is where the service's requests go.
+// URL returns the address to which the service's requests go.
 func (s *Service) URL() string { return "http://" + s.Components[0].Listen + "/" }
 
 // kind describes a service before it is sized to the pool.
@@ -151,7 +151,7 @@ func NewSetup(m Machine, knob string, seed uint64) (*Setup, error) {
 	return s, nil
 }
 
-// sized turns a kind into a service of this pool.
+// sized converts a kind into a service of this pool.
 func (s *Setup) sized(k kind, m Machine, seed uint64) *Service {
 	out := &Service{
 		Name: k.name, SLO: SLO{Latency: k.latency, Fraction: fraction},

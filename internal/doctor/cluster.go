@@ -15,8 +15,8 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// CheckCluster prints what of a configuration works in its cluster, and what does not,
-// with the reason. The error counts what does not.
+// CheckCluster prints which parts of a configuration work in its cluster, and which do not, with
+// the reason. The error counts the latter.
 func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error {
 	client, err := kube.Open(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Context: cfg.Kubernetes.Context})
 	if err != nil {
@@ -95,12 +95,12 @@ func (v *visit) cluster() {
 	}
 }
 
-// clusterCheck counts what does not work.
+// clusterCheck collects the findings, and counts the parts that do not work.
 type clusterCheck struct {
 	client   *kube.Client
 	out      io.Writer
 	problems int
-	// asked: whether limits can be changed is told once.
+	// the result for limits is printed only once
 	asked bool
 }
 
@@ -158,7 +158,7 @@ func (c *clusterCheck) objectives(ctx context.Context, namespace string) {
 	}
 }
 
-// workload says whether the workload and its container are there.
+// workload checks whether the workload and its container exist.
 func (c *clusterCheck) workload(ctx context.Context, w *config.Workload) {
 	t := w.Knob.Kubernetes
 	kind, name := t.Workload()
@@ -181,7 +181,8 @@ func (c *clusterCheck) workload(ctx context.Context, w *config.Workload) {
 	}
 }
 
-// cpu says which of the container's CPU values will be set, by its template; false: none can be.
+// cpu determines, by the template, which of the container's CPU values trimtab will set; false: it
+// can set none.
 func (c *clusterCheck) cpu(w *config.Workload, container *kube.Container, ref kube.Ref) bool {
 	request := container.Resources.Requests[trimtab.CPU]
 	_, limited := container.Resources.Limits[trimtab.CPU]

@@ -1,9 +1,9 @@
-// Package doctor looks whether a configuration would work: on this host, with the servers
-// that it names, and in its cluster. What it found is a list of [Finding]s.
+// Package doctor checks whether a configuration would work on this host, with the servers that it
+// names, and in its cluster. It returns a list of [Finding]s.
 //
 //	found := doctor.Examine(ctx, cfg, doctor.Place{Role: natsbus.Agent})
 //
-// It asks as the parts of the program ask, and changes nothing.
+// It uses the same requests as the parts of the program, and changes nothing.
 package doctor
 
 import (
@@ -40,11 +40,11 @@ import (
 type Finding struct {
 	// Area is prometheus, query, nats, kubernetes, clock, storage, listener, host, knob or measure.
 	Area string `json:"area"`
-	// Subject is what was looked at, in the words of the configuration.
+	// Subject is the checked part, in the terms of the configuration.
 	Subject string `json:"subject"`
-	// Level is ok, note (it works, and somebody should know) or bad (it will not work).
+	// Level is ok, note (it works, with a remark) or bad (it will not work).
 	Level string `json:"level"`
-	// Text says what was found, Hint what to do.
+	// Text is the finding, Hint the remedy.
 	Text string `json:"text"`
 	Hint string `json:"hint,omitempty"`
 }
@@ -60,7 +60,7 @@ const (
 type Place struct {
 	// Role is the one of that process; empty: all of them.
 	Role natsbus.Role
-	// Host is what the host calls itself; empty: its host name.
+	// Host is the name of the host; empty: its host name.
 	Host string
 }
 
@@ -69,7 +69,7 @@ type visit struct {
 	ctx   context.Context
 	cfg   *config.Config
 	place Place
-	// here leaves out what is not there: it may be on another host.
+	// missing knobs are no error: they may be on another host
 	here  bool
 	found []Finding
 	// counter is the command of the process that counts; nil: this program's own.
@@ -183,7 +183,7 @@ func (v *visit) prometheus() {
 	}
 }
 
-// query judges what one query answered.
+// query checks the answer to one query.
 func (v *visit) query(a prometheus.Asked) {
 	subject := fmt.Sprintf("%s of %s", a.Query.Quantity, a.Query.Workload)
 	one := a.Samples[0]
@@ -283,7 +283,7 @@ func (v *visit) knobs() {
 	root, err := hostfs.CPURoot(v.cfg.Actuator.CgroupRoot)
 	all := kinds.On(kinds.RDT(v.cfg.Actuator.LockDir))
 	declared, also := v.declared(all)
-	declared = slices.DeleteFunc(declared, func(d knobs.Declared) bool { return kinds.OfCluster(d.Kind) }) // the API server tells of those
+	declared = slices.DeleteFunc(declared, func(d knobs.Declared) bool { return kinds.OfCluster(d.Kind) }) // see CheckCluster
 	if !also || len(declared) == 0 {
 		return
 	}
@@ -404,7 +404,7 @@ func missingKnob(err error) string {
 	return "trimtab leaves it alone until it can be read"
 }
 
-// capacity compares the pool's capacity with what this host has.
+// capacity compares the pool's capacity with that of this host.
 func (v *visit) capacity(root string) {
 	if v.cfg.Pool.CPU == 0 {
 		return

@@ -18,8 +18,8 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// NotInForce returns what of a configuration would have no effect on this host, as far as reading
-// shows. What does not exist here may be on another host, and is left out.
+// NotInForce returns the parts of a configuration that would have no effect on this host, as far as
+// reading shows. It leaves out objects that do not exist here, since they may be on another host.
 func NotInForce(ctx context.Context, cfg *config.Config) []Finding {
 	v := newVisit(ctx, cfg, Place{})
 	v.here = true
@@ -75,7 +75,7 @@ func (v *visit) scheduler(dir string) {
 	if err != nil || strings.TrimSpace(string(state)) != "enabled" {
 		return
 	}
-	name, _ := os.ReadFile(filepath.Join(dir, "root", "ops")) // without it its name is not known
+	name, _ := os.ReadFile(filepath.Join(dir, "root", "ops")) // on an error the name is unknown
 	v.add("host", "scheduler", FoundNote, fmt.Sprintf("the scheduler %s of sched_ext runs: quotas and weights read back, and may do nothing", strings.TrimSpace(string(name))),
 		"look whether nr_periods in cpu.stat of a group with a quota rises; if not, end that scheduler or use one that knows cpu.max and cpu.weight")
 }

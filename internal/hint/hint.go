@@ -1,6 +1,5 @@
-// Package hint gives an error a second line for the person at the command
-// line: what to do. The first line stays the error's own. [Edits] finds the word that was
-// meant by one that is not known.
+// Package hint gives an error a second line for the person at the command line: what to do. The
+// first line stays the error's own. [Edits] finds the known word that is closest to an unknown one.
 package hint
 
 import (
@@ -37,7 +36,7 @@ func Else(err error, format string, args ...any) error {
 	return Add(err, format, args...)
 }
 
-// Of returns the outermost hint of err, "" when it has none.
+// Of returns the outermost hint of err, "" if it has none.
 func Of(err error) string {
 	h, _ := errors.AsType[hinted](err)
 	return h.text

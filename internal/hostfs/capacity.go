@@ -30,15 +30,15 @@ func CPUs(root string) (float64, error) {
 	return cpus(all, append(sets, all...), "/sys/devices/system/cpu/online"), nil
 }
 
-// cpus measures with the groups from the innermost out, and the file that lists
-// what is online. What cannot be read does not bound it.
+// cpus returns the number of CPUs, given the groups from the innermost out and the file that lists
+// online CPUs. A file that cannot be read sets no bound.
 func cpus(groups, sets []string, online string) float64 {
 	n := float64(runtime.NumCPU())
 	isolated := listCPUs(readText(filepath.Join(filepath.Dir(online), "isolated")))
 	if v := unisolated(readText(online), isolated); v > 0 {
 		n = float64(v)
 	}
-	// What is in force in a group is within that of the groups above.
+	// The cpuset in force in a group is a part of its parents'.
 	for _, dir := range sets {
 		text := firstText(dir, "cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
 		if v := unisolated(text, isolated); v > 0 {

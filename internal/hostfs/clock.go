@@ -14,7 +14,7 @@ import (
 func BootTime() time.Duration {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &t); err != nil {
-		// CLOCK_BOOTTIME is there since Linux 2.6.39.
+		// CLOCK_BOOTTIME exists since Linux 2.6.39.
 		panic("hostfs: clock_gettime CLOCK_BOOTTIME: " + err.Error())
 	}
 	return time.Duration(t.Nano())

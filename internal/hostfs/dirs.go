@@ -13,11 +13,11 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// MaxDirs is how many directories [Root.Walk] visits.
+// MaxDirs is the largest number of directories that [Root.Walk] visits.
 const MaxDirs = 10_000
 
-// Walk calls visit for a directory and all beneath it, a parent before its children, which come
-// in order of name; if visit returns [fs.SkipDir], what is beneath is skipped. It follows no
+// Walk calls visit for a directory and all beneath it, a parent before its children, which come in
+// order of name; if visit returns [fs.SkipDir], Walk skips the directories below. It follows no
 // link, and skips directories that disappear meanwhile. More than [MaxDirs] are an error that is
 // trimtab.ErrRefused.
 func (r *Root) Walk(name string, visit func(dir string) error) error {

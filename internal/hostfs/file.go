@@ -85,7 +85,7 @@ func regular(path string, info os.FileInfo) error {
 	return trimtab.Invalidf("open %s: it is %s, where a file belongs", path, kindOf(info))
 }
 
-// kindOf names what is no regular file.
+// kindOf names the type of a file that is not a regular one.
 func kindOf(info os.FileInfo) string {
 	switch mode := info.Mode(); {
 	case mode.IsDir():
@@ -121,7 +121,7 @@ func OpenOwn(path string) (f *os.File, aside string, err error) {
 // mostAside bounds how many are set aside of one name.
 const mostAside = 9
 
-// setAside renames what is no file, and overwrites nothing.
+// setAside renames something that is not a regular file, without overwriting anything.
 func setAside(path string, info os.FileInfo) (to string, err error) {
 	for n := 1; n <= mostAside; n++ {
 		if to = path + ".damaged"; n > 1 {

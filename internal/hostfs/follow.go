@@ -12,7 +12,7 @@ import (
 // pattern as in [Root.Instances].
 type Follower struct {
 	Path string
-	// last is what was found last, again when to look next.
+	// last is the last result; again is when to look next.
 	last  []Instance
 	again time.Duration
 }
@@ -20,8 +20,7 @@ type Follower struct {
 // lookAgainAfter is the pause after too many groups matched, since counting them takes long.
 const lookAgainAfter = time.Minute
 
-// Look returns the groups that are there now. While too many match a pattern they are
-// as they were.
+// Look returns the existing groups. While too many match a pattern, it returns the last result.
 func (f *Follower) Look(r *Root) ([]Instance, error) {
 	if !strings.Contains(f.Path, "*") {
 		id, err := r.Inode(f.Path)

@@ -19,7 +19,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// MaxInstances is how many directories one pattern may match.
+// MaxInstances is the largest number of directories that one pattern may match.
 const MaxInstances = 1000
 
 // maxInstanceName bounds the name of an instance, as [trimtab.KnobID] does.
@@ -27,7 +27,7 @@ const maxInstanceName = 253
 
 // Instance is a directory that a pattern matches.
 type Instance struct {
-	// Name is what the * of the pattern stands for.
+	// Name is the part of the path that the * matched.
 	Name string
 	// Path is relative to the root.
 	Path string
@@ -78,7 +78,7 @@ func (r *Root) instances(pattern string) (all []Instance, n int, err error) {
 	}
 	defer f.Close()
 	for {
-		entries, err := f.Readdirnames(listed) // what each is, directory asks: nobody else need
+		entries, err := f.Readdirnames(listed) // directory checks the type of each
 		for _, entry := range entries {
 			name, ok := instanceName(entry, prefix, suffix)
 			if !ok || companion(entry, prefix) || slices.ContainsFunc(except, func(p string) bool { return matches(p, name) }) {
@@ -86,9 +86,9 @@ func (r *Root) instances(pattern string) (all []Instance, n int, err error) {
 			}
 			id, ok := directory(int(f.Fd()), path.Join(entry, rest))
 			if !ok {
-				continue // it is none, went, or has no such group in it
+				continue // it is no directory, was removed, or lacks the group
 			}
-			if n++; n <= MaxInstances { // what is too much is only counted
+			if n++; n <= MaxInstances { // the surplus is only counted
 				all = append(all, Instance{name, path.Join(parent, entry, rest), id})
 			}
 		}
@@ -130,7 +130,7 @@ func identity(x *unix.Statx_t) uint64 {
 	return h.Sum64()
 }
 
-// instanceName returns what the * matches in part, between prefix and suffix.
+// instanceName returns the text that the * matches in part, between prefix and suffix.
 func instanceName(part, prefix, suffix string) (name string, ok bool) {
 	name, ok = strings.CutPrefix(part, prefix)
 	if ok {

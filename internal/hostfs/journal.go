@@ -16,12 +16,12 @@ const (
 	// DefaultJournalSize is the size of each of a journal's two copies, in bytes:
 	// room for the state of about a thousand knobs.
 	DefaultJournalSize = 1 << 20
-	// maxJournal bounds what is read of a copy, in bytes: four times the largest that trimtab
-	// makes. Anything beyond it is damage.
+	// maxJournal is the largest part of a copy that is read, in bytes: four times the largest that
+	// trimtab makes. Anything beyond it is damage.
 	maxJournal = 16 << 20
 )
 
-// ErrUnreadable is a journal that is there, and of which no record can be read.
+// ErrUnreadable says that a journal exists, and none of its records can be read.
 var ErrUnreadable = errors.New("the journal is unreadable")
 
 // sizeKey is of the first record of a journal, a deletion that has the size of the copies
@@ -55,7 +55,7 @@ type Entry struct {
 type Journal struct {
 	copies [2]*copyFile
 	// newest has the newest record of every key, including deletions: they override what an
-	// interrupted rewrite may leave behind, until neither copy has any of it.
+	// interrupted rewrite may leave behind, until both copies are free of such leftovers.
 	newest map[string]record
 	next   uint64
 	size   int
@@ -93,7 +93,7 @@ func OpenJournal(dir string, size int) (*Journal, error) {
 	}
 	j.heal()
 	if sizeIn(j.newest) != j.size {
-		// Where it cannot be written now, the first entry will tell.
+		// If it cannot be written now, the first entry will fail.
 		_ = j.append(record{op: opDelete, key: sizeKey, value: sizeEntry(j.size)})
 	}
 	return j, nil
@@ -117,8 +117,8 @@ func ReadJournal(dir string) (state map[string][]byte, damage Damage, err error)
 	return state, j.damage, nil
 }
 
-// JournalReadable returns why neither copy of an existing journal can be read, such as that it is
-// another user's; nil if there is none.
+// JournalReadable returns why neither copy of an existing journal can be read, for example because
+// it belongs to another user; nil if there is no journal.
 func JournalReadable(dir string) error {
 	var errs [2]error
 	for i := range errs {
@@ -175,7 +175,7 @@ func newer(m map[string]record, r record) {
 // are readable in either copy are not lost.
 func (j *Journal) Damaged() int { return j.damage.Places }
 
-// Damage returns what could not be read when the journal was opened.
+// Damage returns the damage found when the journal was opened.
 func (j *Journal) Damage() Damage { return j.damage }
 
 // Get returns the value of a key.
@@ -250,7 +250,7 @@ func (j *Journal) write(b []byte) error {
 	return nil
 }
 
-// append writes behind the tail and syncs. Reading skips what a failed write left there.
+// append writes after the last record and syncs. Readers skip the remains of a failed write.
 func (c *copyFile) append(b []byte) error {
 	at := c.tail
 	c.tail += len(b)
@@ -260,8 +260,8 @@ func (c *copyFile) append(b []byte) error {
 	return c.file.Sync()
 }
 
-// room makes c complete, with space for more bytes: by appending what is missing if it fits, else
-// by rewriting it.
+// room makes c complete, with space for more bytes: it appends the missing records if they fit,
+// else it rewrites the copy.
 func (j *Journal) room(c, other *copyFile, more int) error {
 	if err := c.there(); err != nil {
 		return err
@@ -306,13 +306,13 @@ func (j *Journal) rewrite(c *copyFile, image []byte) error {
 func (j *Journal) heal() {
 	for i, c := range j.copies {
 		if image := j.image(); j.damage.copies[i] && !j.damage.Lost && j.copies[1-i].complete && len(image) <= j.size {
-			_ = j.rewrite(c, image) // where that fails, the next Append tries again
+			_ = j.rewrite(c, image) // on an error, the next Append tries again
 		}
 	}
 }
 
-// prune forgets deletions that outrank nothing: since they were made, both
-// copies were written anew.
+// prune drops deletions that no longer override anything, since both copies were rewritten after
+// them.
 func (j *Journal) prune() {
 	before := min(j.copies[0].anew, j.copies[1].anew)
 	maps.DeleteFunc(j.newest, func(k string, r record) bool {

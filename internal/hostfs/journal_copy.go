@@ -20,8 +20,8 @@ type copyFile struct {
 	there    func() error
 	tail     int
 	complete bool
-	// anew is the highest number in it when it was last rewritten: of the numbers up to it, it
-	// has only what was the newest then. 0: never.
+	// anew is the highest record number at its last rewrite. Of records up to that number, the copy
+	// has only those that were the newest then. 0: it was never rewritten.
 	anew uint64
 }
 
@@ -32,7 +32,7 @@ type storage interface {
 	Close() error
 }
 
-// copyContent is what was read of a copy; why is the reason if the rest could not be read.
+// copyContent is the readable content of a copy; why is the reason if the rest could not be read.
 type copyContent struct {
 	bytes []byte
 	why   error
@@ -58,7 +58,7 @@ func copyPath(dir string, i int) string {
 // openCopy opens the copy that found was read from, and extends it to at least that size.
 func openCopy(path string, found *copyContent, size int) (*dataFile, error) {
 	if found.why != nil && !found.absent() && !errors.Is(found.why, trimtab.ErrInvalid) {
-		return nil, found.why // it may be readable later, as one of another user
+		return nil, found.why // it may be readable later, for example if it belongs to another user
 	}
 	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
 		return makeCopy(path, found, size)
@@ -73,7 +73,7 @@ func openCopy(path string, found *copyContent, size int) (*dataFile, error) {
 	}
 	info, err := f.Stat()
 	if err == nil && info.Size() > maxJournal {
-		err = f.Truncate(maxJournal) // nobody reads it
+		err = f.Truncate(maxJournal) // bytes beyond this are never read
 	}
 	if err == nil && there < size {
 		_, err = f.WriteAt(make([]byte, size-there), int64(there))
@@ -118,8 +118,8 @@ type dataFile struct {
 	path string
 }
 
-// there returns an error if the file was removed or replaced: nothing written to it then could be
-// found again.
+// there returns an error if the file was removed or replaced, so that later writes to it would be
+// lost.
 func (f *dataFile) there() error {
 	own, err := f.Stat()
 	if err != nil {
@@ -153,9 +153,9 @@ type Damage struct {
 	Places int
 	// Lost says that neither copy is whole: records may be missing.
 	Lost bool
-	// Words say of each copy that is not whole what is wrong with it.
+	// Words describes the damage of each incomplete copy.
 	Words []string
-	// copies tells which those are.
+	// copies says which copies these are.
 	copies [2]bool
 }
 

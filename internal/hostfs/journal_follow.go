@@ -9,9 +9,8 @@ import (
 	"os"
 )
 
-// JournalFollower reads a journal that another process writes, again and again: of
-// what it has read it reads only what was appended since. It is not safe for
-// concurrent use.
+// JournalFollower repeatedly reads a journal that another process writes. After the first time it
+// reads only the records appended since. It is not safe for concurrent use.
 type JournalFollower struct {
 	Dir    string
 	copies [2]followed
@@ -19,9 +18,9 @@ type JournalFollower struct {
 	buf    []byte
 }
 
-// followed is how far a copy was read.
+// followed says how far a copy was read.
 type followed struct {
-	info os.FileInfo // nil: it is to be read from its beginning
+	info os.FileInfo // nil: read it from its beginning
 	// last is the beginning of the last record read, at its position: a rewritten copy has
 	// another one there, or none, since it was full.
 	last [recordHeader]byte
@@ -29,10 +28,10 @@ type followed struct {
 	tail int64
 }
 
-// errAnew: a copy must be read from its beginning.
+// errAnew says that a copy must be read from its beginning.
 var errAnew = errors.New("the journal was written anew")
 
-// followChunk is how much is read at a time: some rounds of a hundred knobs.
+// followChunk is how many bytes are read at a time: some rounds of a hundred knobs.
 const followChunk = 64 << 10
 
 // Read returns the state that [ReadJournal] would, valid until the next call.
@@ -45,7 +44,7 @@ func (f *JournalFollower) Read() (map[string][]byte, error) {
 	return f.state(), nil
 }
 
-// anew reads all of it.
+// anew reads the whole journal.
 func (f *JournalFollower) anew() (map[string][]byte, error) {
 	f.copies, f.newest = [2]followed{}, map[string]record{}
 	var errs [2]error
@@ -74,7 +73,7 @@ func (f *JournalFollower) anew() (map[string][]byte, error) {
 	return f.state(), nil
 }
 
-// follow reads what was appended to a copy.
+// follow reads the records appended to a copy.
 func (f *JournalFollower) follow(i int) error {
 	c := &f.copies[i]
 	if c.info == nil {

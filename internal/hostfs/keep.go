@@ -9,8 +9,8 @@ import (
 const (
 	// maxOpen bounds the files that a root keeps open; the kernel has a page for each.
 	maxOpen = 512
-	// openReads is after how many reads a file is opened again: a group of version 1 can be
-	// renamed, and another made under its name.
+	// openReads is the number of reads after which a file is opened again: a group of version 1 can
+	// be renamed, and another created with its name.
 	openReads = 60
 )
 
@@ -18,7 +18,7 @@ const (
 type kept struct {
 	mu    sync.Mutex
 	files map[string]*keptFile // nil: none is kept
-	buf   []byte               // of quickMax bytes, what was read last
+	buf   []byte               // buffer of quickMax bytes with the last read
 }
 
 type keptFile struct {
@@ -36,7 +36,7 @@ func (r *Root) KeepOpen() {
 	}
 }
 
-// read reads a file that is open; false: it is not, or not to be read so.
+// read reads an open file; false: it is not open, or must not be read this way.
 func (k *kept) read(name string) (string, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -60,7 +60,7 @@ func (k *kept) keep(name string, fd int) bool {
 	if k.files == nil || k.files[name] != nil {
 		return false
 	}
-	if len(k.files) >= maxOpen { // some may be of groups that nobody reads any more
+	if len(k.files) >= maxOpen { // some may belong to groups that are no longer read
 		k.close()
 	}
 	k.files[name] = &keptFile{fd: fd}

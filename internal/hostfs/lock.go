@@ -33,8 +33,8 @@ func TakeLock(ctx context.Context, dir string, wait time.Duration) (*Lock, error
 	return TakeFile(ctx, filepath.Join(dir, "lock"), wait)
 }
 
-// TakeFile takes a lock file, as TakeLock does, creating it if needed. Something else in its
-// place, such as a directory, excludes nobody, and is renamed.
+// TakeFile takes a lock file, as TakeLock does, creating it if needed. If something else has its
+// path, such as a directory, that is no lock, and TakeFile renames it.
 func TakeFile(ctx context.Context, path string, wait time.Duration) (*Lock, error) {
 	return take(ctx, path, wait, syscall.LOCK_EX)
 }
@@ -42,7 +42,7 @@ func TakeFile(ctx context.Context, path string, wait time.Duration) (*Lock, erro
 // Taken reports whether a process has the lock file. Concurrent calls do not disturb each other.
 func Taken(ctx context.Context, path string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return false // nobody's; who takes it renames it
+		return false // it is no lock; the next process to take it renames it
 	}
 	l, err := take(ctx, path, 0, syscall.LOCK_SH)
 	if err != nil {
@@ -60,7 +60,7 @@ func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock,
 			return nil, err
 		}
 		aside = cmp.Or(aside, l.aside)
-		// One that was removed meanwhile excludes nobody: see Remove.
+		// A file that was removed meanwhile is no lock: see Remove.
 		if l.There() {
 			l.aside = aside
 			return l, nil
@@ -105,9 +105,9 @@ func takeOpen(ctx context.Context, path string, deadline time.Duration, how int)
 	}
 }
 
-// There reports whether the file is still the one at its path: a removed file excludes nobody. It
-// is called every second for every knob's lock, so it makes one system call and allocates nothing
-// else.
+// There reports whether the file is still the one at its path: a removed file locks out no other
+// process. It is called every second for every knob's lock, so it makes one system call and
+// allocates nothing else.
 func (l *Lock) There() bool {
 	var at syscall.Stat_t
 	return syscall.Stat(l.file.Name(), &at) == nil && at.Dev == l.device && at.Ino == l.inode

@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// maxMounts bounds what is read of a mount table.
+// maxMounts is the largest mount table that is read, in bytes.
 const maxMounts = 4 << 20
 
 // CPURoot returns the root of control groups that is declared, or where none is the mount

@@ -10,7 +10,7 @@ import (
 // machine.slice/libpod-*.scope !conmon-* !test.
 const exclude = " !"
 
-// PlainPattern returns a pattern without what it leaves out.
+// PlainPattern returns a pattern without the names that it excludes.
 func PlainPattern(pattern string) string {
 	plain, _, _ := strings.Cut(pattern, exclude)
 	return plain

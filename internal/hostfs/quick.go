@@ -70,7 +70,7 @@ func (r *Root) ReadIn(dir, name string) (text string, err error) {
 	return sub.Read(name)
 }
 
-// errLong: readBeneath cannot read this file, and the long way must.
+// errLong says that readBeneath cannot read this file, and the general method must.
 var errLong = errors.New("not a short regular file")
 
 // readBeneath reads a file beneath an open directory; resolve adds restrictions on the path.

@@ -25,13 +25,13 @@ const (
 	recordMagic  = "tjr2"
 	earlierMagic = "tjr1"
 	recordHeader = 27
-	// summed is what the sum of the header is of.
+	// summed is the number of header bytes that the header's checksum covers.
 	summed = 19
 	// MaxRecord bounds key and value of one record together.
 	MaxRecord = 64 << 10
 )
 
-// operation is what a record does to its key.
+// operation is the change that a record makes to its key.
 type operation byte
 
 const (

@@ -43,7 +43,7 @@ type Root struct {
 	kind  Filesystem
 	mount uint64
 	whole bool // see Whole
-	// opened is dir as a file, and self what its descriptor is used through.
+	// opened is the directory as an open file; self gives access to its descriptor.
 	opened *os.File
 	self   syscall.RawConn
 	// more is how many have it besides the one that opened it; below 0: closed.
@@ -99,7 +99,7 @@ func (r *Root) Sub(name string) (*Root, error) {
 	return sub, nil
 }
 
-// identify notes the file system's kind and the mount.
+// identify records the type of the file system and the mount.
 func (r *Root) identify() error {
 	f, err := r.dir.Open(".")
 	if err != nil {
@@ -132,8 +132,8 @@ func (r *Root) identify() error {
 	return err
 }
 
-// Whole reports whether the root is that of a whole hierarchy of control groups, whose inode
-// number is 1: nothing limits it.
+// Whole reports whether the root is the root of a whole cgroup hierarchy, whose inode number is 1:
+// it has no limits.
 func (r *Root) Whole() bool { return r.whole }
 
 // mountOf identifies the mount of a file: by the mount's number (Linux 5.8), else by the device.

@@ -17,8 +17,8 @@ func MemoryFile(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// MakeWritable makes a directory for this user alone unless it is there, and
-// reports whether this process may make files in it.
+// MakeWritable creates a directory for this user alone if it does not exist, and reports whether
+// this process may create files in it.
 func MakeWritable(dir string) bool {
 	return os.MkdirAll(dir, 0o700) == nil && unix.Access(dir, unix.W_OK) == nil
 }

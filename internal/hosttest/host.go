@@ -13,14 +13,14 @@ import (
 // Knob is one simulated knob.
 type Knob struct {
 	trimtab.KnobID
-	// Min and Max bound what is ever set, 0 <= Min <= Max, Max > 0.
+	// Min and Max limit every value that is set, 0 <= Min <= Max, Max > 0.
 	Min, Max float64
 	Mode     trimtab.Mode
-	// Now is what it is set to at first.
+	// Now is its initial value.
 	Now trimtab.Amount
-	// Quantum is what values are rounded to multiples of, at least one; 0: they are not.
+	// Quantum is the unit to which values are rounded, at least one; 0: they are not rounded.
 	Quantum float64
-	// Delay is how long after a write it takes effect.
+	// Delay is the time until a written value takes effect.
 	Delay time.Duration
 	// Fails says that writes have no effect but an error.
 	Fails bool
@@ -29,14 +29,14 @@ type Knob struct {
 // Host is one simulated host of a pool. Its methods get the time.
 type Host struct {
 	Name, Pool string
-	// Capacity is what the pool may give out of the host, by resource; a missing one was not
+	// Capacity is the capacity of the host for the pool, by resource; a missing one was not
 	// measured.
 	Capacity map[string]float64
 
 	knobs []*state
 	at    position
 	lease time.Time
-	// failing is since when restores fail; zero: the last did not.
+	// failing is the time since which restores fail; zero: the last one succeeded.
 	failing time.Time
 	answers map[int]*answered
 }
@@ -61,11 +61,10 @@ func (p position) before(q position) bool {
 type state struct {
 	Knob
 	since time.Time
-	// old is in force until due; nil: Now is.
+	// old is the value in force until due; nil: it is Now.
 	old *trimtab.Amount
 	due time.Time
-	// wrote are the values that plans may have left in the knob, baseline its value before them;
-	// nil: none.
+	// wrote are the values that plans may have set; baseline is the value before them; nil: none.
 	wrote    []trimtab.Amount
 	baseline trimtab.Amount
 }
@@ -98,8 +97,8 @@ func (h *Host) find(id trimtab.KnobID) *state {
 	return nil
 }
 
-// Given returns what the host may be giving of a resource: for each knob the larger of the set
-// and the effective value; unlimited counts as its Max.
+// Given returns the amount of a resource that the host may have allocated: for each knob the larger
+// of the set and the effective value; unlimited counts as its Max.
 func (h *Host) Given(resource string, now time.Time) (sum float64) {
 	h.settle(now)
 	for _, k := range h.knobs {
@@ -123,8 +122,8 @@ func (h *Host) settle(now time.Time) {
 	}
 }
 
-// tolerance is the difference below which two amounts are the same; slack is what rounding may
-// add to a sum. Both are as in package actuator.
+// tolerance is the difference below which two amounts are the same; slack is the largest rounding
+// error of a sum. Both are as in package actuator.
 const (
 	tolerance = 1e-7
 	slack     = 1e-3
@@ -181,8 +180,8 @@ func (k *state) write(now time.Time, v trimtab.Amount) bool {
 // lowered.
 const waitsForShrinks = 10 * time.Second
 
-// Tick restores the baselines once the lease has ended, falling values first. A rise that needs
-// what a failed fall still has waits for it.
+// Tick restores the baselines once the lease has expired, reductions first. A raise that needs the
+// capacity of a failed reduction waits for it.
 func (h *Host) Tick(now time.Time) {
 	h.settle(now)
 	if now.Before(h.lease) || !slices.ContainsFunc(h.knobs, func(k *state) bool { return k.wrote != nil }) {
@@ -216,7 +215,7 @@ func (h *Host) Tick(now time.Time) {
 	}
 }
 
-// above is by how much a exceeds b.
+// above returns by how much a exceeds b.
 func above(a, b trimtab.Amount) float64 {
 	if a.Unlimited {
 		return math.Inf(1)

@@ -138,7 +138,7 @@ func (k *state) status(done trimtab.Status) trimtab.Status {
 	return done
 }
 
-// note notes what is about to be written, as the journal does.
+// note records the value that is about to be written, as the journal does.
 func (k *state) note(goal trimtab.Amount) {
 	if k.wrote == nil {
 		k.baseline, k.wrote = k.Now, []trimtab.Amount{goal}
@@ -174,7 +174,7 @@ func (h *Host) sumWith(k *state, v trimtab.Amount) (sum float64) {
 		case o == k:
 			sum += o.atMost(v)
 		case o.Resource != k.Resource || o.Mode != trimtab.Act && o.wrote == nil:
-		case o.Resource == trimtab.CPU && o.Now.Unlimited && o.old == nil: // it takes what others leave
+		case o.Resource == trimtab.CPU && o.Now.Unlimited && o.old == nil: // an unlimited knob may use what others leave idle
 			sum += o.Min
 		default:
 			sum += o.atMost(o.Now)

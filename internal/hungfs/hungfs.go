@@ -21,11 +21,11 @@ const (
 	opForget, opInit, opInterrupt = 2, 26, 36
 	major, minor                  = 7, 31
 	maxRequest                    = 1 << 20
-	// parallelDirOps lets look-ups in one directory come beside each other.
+	// parallelDirOps allows concurrent look-ups in one directory.
 	parallelDirOps = 1 << 18
 )
 
-// FS is one that is mounted.
+// FS is a mounted file system.
 type FS struct {
 	Dir string
 	// Asked gets a value when a request arrived that is never answered: no signal ends its caller
@@ -54,7 +54,7 @@ func Mount(t testing.TB) *FS {
 	asked, done := make(chan struct{}, 100), make(chan struct{})
 	go func() { defer close(done); serve(fd, asked) }()
 	release := sync.OnceValue(func() error {
-		// Forced: it ends all requests, those that wait without a signal among them.
+		// A forced unmount ends all requests, even those that ignore signals.
 		err := unix.Unmount(dir, unix.MNT_FORCE|unix.MNT_DETACH)
 		<-done
 		return errors.Join(err, unix.Close(fd))

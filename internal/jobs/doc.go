@@ -1,5 +1,5 @@
-// Package jobs keeps the best-effort jobs of one host: those that registered
-// themselves, and how far each one says that it is.
+// Package jobs stores the best-effort jobs of one host that registered themselves, and the progress
+// that each one reports.
 //
 // A job is a control group. What it reports, over HTTP or in a file, is one JSON
 // object:

@@ -20,8 +20,8 @@ const MaxFile = 1 << 20
 type Source struct {
 	// Name is its absolute path.
 	Name string
-	// Strict: an untrusted user named it. No part of the path may be a symbolic link, and errors
-	// do not reveal whether the file exists.
+	// Strict says that an untrusted user chose the file name. No part of the path may be a symbolic
+	// link, and errors do not reveal whether the file exists.
 	Strict bool
 }
 
@@ -40,7 +40,7 @@ func (s Source) Read() (Report, error) {
 	return r, err
 }
 
-// readNew reads the report unless the file is as it was when it was marked so.
+// readNew reads the report unless the file has not changed since it had the given mark.
 func (s Source) readNew(known mark) (r Report, now mark, news bool, err error) {
 	r, now, err = s.read(known)
 	if err != nil && s.Strict {
@@ -110,7 +110,7 @@ func (s Source) open(known mark) (*os.File, mark, error) {
 	return f, now, err
 }
 
-// nameOnly opens a name without an effect on what it names; for a link, the link itself.
+// nameOnly opens a name without an effect on the file; for a link, it opens the link itself.
 const nameOnly = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
 func lookAt(name string) (int, error) { return unix.Open(name, nameOnly, 0) }
@@ -134,7 +134,7 @@ func lookStepwise(name string) (int, error) {
 		}
 		flags := nameOnly
 		if i < len(parts)-1 {
-			flags |= unix.O_DIRECTORY // no link is one
+			flags |= unix.O_DIRECTORY // a directory is never a link
 		}
 		var next int
 		next, err = unix.Openat(at, part, flags, 0)

@@ -16,7 +16,7 @@ const (
 	// maxReads bounds the reads at a time that are not late, maxLate those that are: a
 	// read that hangs in the kernel can be neither ended nor waited for.
 	maxReads, maxLate = 16, 256
-	// lateAfter is when a read is late.
+	// lateAfter is the duration after which a read counts as late.
 	lateAfter = 5 * time.Second
 )
 
@@ -51,9 +51,9 @@ type knownFile struct {
 	problem string
 }
 
-// NewFiles returns a reader that passes what it reads to take, from its own goroutines, with the
-// time of the poll that asked for it: each new report, and each changed error. A missing file of
-// the host's own configuration is no error: its job has not reported yet.
+// NewFiles returns a reader that calls take from its own goroutines for each new report and each
+// changed error, with the time of the poll that read it. A missing file of the host's own
+// configuration is no error: its job has not reported yet.
 func NewFiles(take func(id string, now time.Time, r Report, err error)) *Files {
 	return &Files{take: take, pending: map[string]*reading{}, known: map[string]knownFile{}}
 }
@@ -89,7 +89,7 @@ func (f *Files) Poll(now time.Time, sources map[string]Source) {
 	}
 }
 
-// read reads what is queued until nothing is, or until it was late.
+// read reads the queued files until none is left, or until a read was late.
 func (f *Files) read() {
 	for {
 		f.mu.Lock()
@@ -108,7 +108,7 @@ func (f *Files) read() {
 			known = knownFile{source: source}
 		}
 		r, now, news, err := source.readNew(known.mark)
-		if errors.Is(err, os.ErrNotExist) { // only of a file that the host's configuration names
+		if errors.Is(err, os.ErrNotExist) { // only for a file that the host's configuration names
 			news, err = false, nil
 		}
 		tell, late := f.done(id, this, knownFile{source, now, textOf(err)}, news || err != nil)
@@ -130,11 +130,11 @@ func (f *Files) done(id string, r *reading, now knownFile, news bool) (tell, lat
 		f.late--
 	}
 	if f.sources[id] != r.source {
-		return false, r.late // the job is gone, or tells it elsewhere
+		return false, r.late // the job is gone, or reports elsewhere
 	}
 	same := now.problem != "" && now.problem == f.known[id].problem
 	if now.problem != "" {
-		now.mark = mark{} // it is read again, though it may not change
+		now.mark = mark{} // read it again even if it does not change
 	}
 	f.known[id] = now
 	return news && !same, r.late

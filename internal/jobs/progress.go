@@ -14,7 +14,7 @@ import (
 // MaxReport bounds the bytes of one report.
 const MaxReport = 4 << 10
 
-// Report is what a job reports of itself.
+// Report is a job's own report.
 type Report struct {
 	// Done is the part of the work that is done, in [0, 1].
 	Done *float64 `json:"done,omitempty"`
@@ -25,9 +25,9 @@ type Report struct {
 	// work up to there cannot be lost. Unlike Checkpoint it stays valid until the next one, so
 	// that polling misses none.
 	Saved *float64 `json:"saved,omitempty"`
-	// Checkpoint says that what was done so far cannot be lost any more, once.
+	// Checkpoint says that all work so far was saved, once.
 	Checkpoint bool `json:"checkpoint,omitempty"`
-	// Finished says that it ends, and needs nothing any more.
+	// Finished says that the job needs no more resources.
 	Finished bool `json:"finished,omitempty"`
 }
 
@@ -80,29 +80,30 @@ func (r *Report) reached() *float64 {
 	return r.Done
 }
 
-// silentAfter is how long, of its running time, a job may be silent and still be predicted.
+// silentAfter is how long, of its running time, a job may be without a report and still be
+// predicted.
 const silentAfter = time.Minute
 
 // Progress is the state of a job. Durations count only the time that it runs, not the time that
 // it is suspended. The zero Progress is that of a job that has reported nothing.
 type Progress struct {
-	// Last is what was reported last, field by field; At when that came.
+	// Last has the last reported value of each field; At is when the report came.
 	Last Report
 	At   time.Time
 	// Elapsed is how long it ran since it was first seen, or restarted, and SinceCheckpoint since
 	// then or since its last checkpoint.
 	Elapsed, SinceCheckpoint time.Duration
-	// Attained is what it was given so far, in core-seconds.
+	// Attained is the CPU time that it was given so far, in core-seconds.
 	Attained float64
 	// Backwards counts reports with less progress than before, Lost the core-seconds that were
 	// lost when it was killed.
 	Backwards int
 	Lost      float64
-	// Problem is why the last thing that it said could not be used; "": it could.
+	// Problem is why its last report could not be used; "": it could.
 	Problem string
 
 	heard time.Duration // Elapsed at the last report
-	rate  *float64      // steps per second that it runs
+	rate  *float64      // steps per second of running time
 }
 
 // Take applies a valid report.
@@ -150,7 +151,7 @@ func (p *Progress) save(r *Report) {
 	case r.Saved == nil || p.Last.Saved != nil && *r.Saved == *p.Last.Saved:
 	case done != nil && *r.Saved == *done:
 		p.SinceCheckpoint = 0
-	case p.At.IsZero(): // it may have been made long before it was heard of
+	case p.At.IsZero(): // the report may have been written long before it was read
 	case done == nil || before == nil || *done <= *before:
 		p.SinceCheckpoint = min(p.SinceCheckpoint, p.Elapsed-p.heard)
 	default:
@@ -163,7 +164,7 @@ func (p *Progress) save(r *Report) {
 
 func less(v, before *float64) bool { return v != nil && before != nil && *v < *before }
 
-// Run records that it ran for a while with so many cores.
+// Run records that the job ran for a while with the given number of cores.
 func (p *Progress) Run(d time.Duration, cores float64) {
 	if d <= 0 || !(cores >= 0) || math.IsInf(cores, 1) {
 		return
@@ -173,7 +174,7 @@ func (p *Progress) Run(d time.Duration, cores float64) {
 	p.Attained += d.Seconds() * cores
 }
 
-// Kill notes that it was killed: what it did since its last checkpoint is lost.
+// Kill records that the job was killed, which loses the work since its last checkpoint.
 func (p *Progress) Kill(cores float64) {
 	p.Lost += p.SinceCheckpoint.Seconds() * cores
 	p.Last, p.rate = Report{}, nil

@@ -29,11 +29,11 @@ var ErrUnknown = errors.New("no such job")
 
 // Spec is a job as it registers itself.
 type Spec struct {
-	// Name is that of the job: letters, digits, '.', '_', '-'.
+	// Name is the job's name: letters, digits, '.', '_', '-'.
 	Name string `json:"name"`
 	// Cgroup is its control group, relative to the root.
 	Cgroup string `json:"cgroup"`
-	// File is the file in which it tells its progress; "": it tells it over HTTP.
+	// File is the file to which it writes its progress; "": it reports over HTTP.
 	File string `json:"progress_file,omitempty"`
 	// Predict is the kind of prediction; "": none.
 	Predict string `json:"predict,omitempty"`
@@ -52,7 +52,7 @@ func IDOf(workload, instance string) string {
 
 // Config says which groups may be registered.
 type Config struct {
-	// Root is where control groups are.
+	// Root is the directory of the cgroup hierarchy.
 	Root string
 	// Reserved are the control groups of all declared workloads, perhaps with a *: no job may
 	// register one of them, nor one above or below.
@@ -272,7 +272,7 @@ func (r *Registry) Take(id string, now time.Time, report Report) {
 	r.of(id).Take(now, report)
 }
 
-// Fail notes why a report could not be read.
+// Fail records why a report could not be read.
 func (r *Registry) Fail(id string, problem string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -313,7 +313,7 @@ func (r *Registry) Keep(ids map[string]bool) {
 	maps.DeleteFunc(r.progress, func(id string, _ *Progress) bool { return !ids[id] })
 }
 
-// check refuses what may not be a job.
+// check returns an error for a specification that may not be a job.
 func (r *Registry) check(s *Spec) error {
 	bad := strings.IndexFunc(s.Name, func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-", c))
@@ -339,7 +339,7 @@ func (r *Registry) check(s *Spec) error {
 	return nil
 }
 
-// Holds returns the first of groups that is group, or lies in it; "": none.
+// Holds returns the first of groups that is, or contains, group; "": none does.
 func Holds(group string, groups []string) string {
 	for _, of := range groups {
 		if of == group || strings.HasPrefix(of, group+"/") {

@@ -26,10 +26,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// FieldManager is the name under which the server books what trimtab writes.
+// FieldManager is the field manager of trimtab's writes.
 const FieldManager = "trimtab"
 
-// requestTimeout bounds a request that is no watch.
+// requestTimeout is the time limit of a request that is not a watch.
 const requestTimeout = 15 * time.Second
 
 // Config says which cluster.
@@ -37,7 +37,7 @@ type Config struct {
 	// Kubeconfig is a file; "": the service account of this pod, or outside of a pod the file
 	// that kubectl would use.
 	Kubeconfig string `json:"kubeconfig,omitempty"`
-	// Context is one of the file; "": its current one.
+	// Context is a context of the kubeconfig file; "": the current one.
 	Context string `json:"context,omitempty"`
 }
 
@@ -55,7 +55,7 @@ func Open(c Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find cluster: %w", err)
 	}
-	config.QPS = -1 // the library counts neither watches nor what is tried again: see pace
+	config.QPS = -1 // the library's limit ignores watches and retries: see pace
 	config.Wrap(func(t http.RoundTripper) http.RoundTripper {
 		return &pace{RoundTripper: t, every: time.Second / queriesPerSecond, burst: queryBurst}
 	})
@@ -87,7 +87,7 @@ func restConfig(c Config) (*rest.Config, error) {
 	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context}).ClientConfig()
 }
 
-// Config returns what the client was opened with.
+// Config returns the configuration of the client.
 func (c *Client) Config() Config { return c.config }
 
 // Server names the cluster for messages.
@@ -210,7 +210,7 @@ func (c *Client) patch(ctx context.Context, r Resource, at *Meta, kind types.Pat
 	return c.send(ctx, r, at, kind, body, out, sub...)
 }
 
-// send sends a patch, and reads the answer into out; nil: it is not needed.
+// send sends a patch, and decodes the answer into out; nil: it is ignored.
 func (c *Client) send(ctx context.Context, r Resource, at *Meta, kind types.PatchType, body map[string]any, out any, sub ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -299,7 +299,7 @@ func isReplaced(err error) bool {
 // maxAnswer bounds an answer that is not a list of objects.
 const maxAnswer = 4 << 20
 
-// raw reads a path of the server that is no object into out.
+// raw decodes the answer of a path of the server that is not an object.
 func (c *Client) raw(ctx context.Context, path string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -328,7 +328,7 @@ func (c *Client) raw(ctx context.Context, path string, out any) error {
 	return nil
 }
 
-// Version is that of the server, such as 1.37.
+// Version is the version of the server, such as 1.37.
 type Version struct{ Major, Minor int }
 
 // String is the version as people write it.
@@ -341,7 +341,7 @@ func (c *Client) Version(ctx context.Context) (v Version, err error) {
 		return v, err
 	}
 	number := func(s string) int {
-		n, _ := strconv.Atoi(strings.TrimRight(s, "+")) // 0 where it is none
+		n, _ := strconv.Atoi(strings.TrimRight(s, "+")) // 0 if it is not a number
 		return n
 	}
 	return Version{number(said.Major), number(said.Minor)}, nil

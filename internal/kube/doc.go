@@ -1,5 +1,5 @@
-// Package kube is what trimtab knows of a Kubernetes cluster: a client that asks
-// politely, and the objects that matter, kept up to date by watches.
+// Package kube reads a Kubernetes cluster: it has a client with a rate limit, and a cache of the
+// relevant objects that watches keep up to date.
 //
 // [Open] reads a kubeconfig or the service account of a pod. [Watch] lists and watches
 // each kind of object in the namespaces of the configuration and keeps of each object

@@ -22,7 +22,7 @@ type Event struct {
 	Reason, Note string
 	// Warning says that something did not work.
 	Warning bool
-	// Name is that of the object once it was sent.
+	// Name is the name of the object after it was sent.
 	Name string
 }
 

@@ -110,8 +110,8 @@ func (w *Cluster) AllAllocatable(resource string) (sum float64, err error) {
 	return sum, nil
 }
 
-// RoomOn returns what is left on a node for the requests of one pod: its allocatable amount, less
-// the requests of the other pods.
+// RoomOn returns the capacity of a node that is left for the requests of one pod: its allocatable
+// amount, less the requests of the other pods.
 func (w *Cluster) RoomOn(p *Pod, resource string) (float64, error) {
 	room, err := w.Allocatable(p.Spec.NodeName, resource)
 	if err != nil {
@@ -126,7 +126,7 @@ func (w *Cluster) RoomOn(p *Pod, resource string) (float64, error) {
 	return room, nil
 }
 
-// pausedFor is for how long a paused rollout counts as under way.
+// pausedFor is how long a paused rollout counts as under way.
 const pausedFor = time.Hour
 
 // Rollout describes the rollout under way, or is "": during a rollout nothing is lowered or
@@ -150,7 +150,7 @@ func (w *Cluster) Rollout(of *Workload) string {
 	return ""
 }
 
-// since is when a condition became what it is.
+// since returns when a condition got its present value.
 func since(c *Condition) time.Time {
 	if c == nil {
 		return time.Time{}
@@ -162,8 +162,8 @@ func since(c *Condition) time.Time {
 	return t
 }
 
-// Others names the autoscaler that sets a resource of a workload, "" if there is none. requests:
-// the change concerns requests too.
+// Others names the autoscaler that sets a resource of a workload, "" if there is none. requests
+// says that the change also affects requests.
 func (w *Cluster) Others(r Ref, container, resource string, requests bool) (string, error) {
 	if err := w.fresh(hpas(), scaledObjects(), vpas()); err != nil {
 		return "", fmt.Errorf("whether an autoscaler has %s cannot be told: %w", r, err)
@@ -215,7 +215,8 @@ func (v *VPA) turns(r Ref, container, resource string) bool {
 	return p == nil || p.Mode != "Off" && (p.ControlledResources == nil || slices.Contains(*p.ControlledResources, resource))
 }
 
-// policy returns a VPA's policy for a container: its own before that for all others; nil: none.
+// policy returns a VPA's policy for a container: the container's own, else the one for all others;
+// nil: there is none.
 func (v *VPA) policy(container string) *VPAPolicy {
 	if v.Spec.ResourcePolicy == nil {
 		return nil
@@ -231,8 +232,8 @@ func (v *VPA) policy(container string) *VPAPolicy {
 	return nil
 }
 
-// Spared returns how many pods of a workload may be evicted at once, and the number that must
-// stay: what every PodDisruptionBudget that selects them allows.
+// Spared returns how many pods of a workload may be evicted at once, and the number that must stay,
+// as all PodDisruptionBudgets that select them allow.
 func (w *Cluster) Spared(of *Workload, labels map[string]string) (atOnce, least int64, by string, err error) {
 	if err := w.fresh(budgets()); err != nil {
 		return 0, 0, "", fmt.Errorf("what disruption budgets allow cannot be told: %w", err)
@@ -261,7 +262,7 @@ func (c *Client) Spared(ctx context.Context, of *Workload, labels map[string]str
 	return s.atOnce, s.least, s.by, nil
 }
 
-// sparing is what budgets allow for the pods with these labels.
+// sparing has the disruptions that budgets allow for the pods with these labels.
 type sparing struct {
 	labels        map[string]string
 	atOnce, least int64
@@ -398,8 +399,8 @@ func (w *Cluster) Allowed(r Ref, container, resource string) (least, most float6
 	return math.Min(least, most), most, by, nil
 }
 
-// Left returns what the ResourceQuotas of a namespace leave of one of their names, such as
-// limits.cpu, and which leaves least; +Inf if none bounds it.
+// Left returns the rest of one name in the ResourceQuotas of a namespace, such as limits.cpu, and
+// the quota that leaves least; +Inf if none bounds it.
 func (w *Cluster) Left(namespace, name string) (left float64, by string, err error) {
 	left = math.Inf(1)
 	if err := w.fresh(quotas()); err != nil {

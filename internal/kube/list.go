@@ -21,10 +21,10 @@ import (
 // This file reads lists one object at a time. The client library first builds maps of the whole
 // answer, which for 5,000 pods take more memory than all that is kept of them.
 
-// decoded is an object of which only what trimtab reads is left.
+// decoded is an object with only the fields that trimtab reads.
 type decoded struct{ object any }
 
-// GetObjectKind is runtime.Object: the kind is that of the list.
+// GetObjectKind implements runtime.Object: the list has the kind.
 func (d *decoded) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
 // DeepCopyObject is runtime.Object: decoded objects are never changed.
@@ -130,7 +130,7 @@ func readList(in io.Reader, take func([]byte)) (meta metav1.ListMeta, err error)
 	return meta, nil
 }
 
-// readItems reads what is in a list; null is an empty one.
+// readItems reads the items of a list; null is an empty list.
 func readItems(d *json.Decoder, take func([]byte)) error {
 	begin, err := d.Token()
 	if err != nil || begin == nil {

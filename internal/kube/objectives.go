@@ -67,7 +67,7 @@ func (c *Client) ObjectiveOf(ctx context.Context, object string) (text []byte, e
 	return []byte(own), nil
 }
 
-// ObjectiveRights lists what must be allowed to read an objective, KIND NAMESPACE/NAME.
+// ObjectiveRights lists the rights needed to read an objective, KIND NAMESPACE/NAME.
 func ObjectiveRights(object string) (all []Right) {
 	kind, at, _ := strings.Cut(object, " ")
 	namespace, _, _ := strings.Cut(at, "/")

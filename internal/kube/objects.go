@@ -23,7 +23,7 @@ func (q *Quantity) UnmarshalJSON(b []byte) error {
 	if err != nil {
 		return trimtab.Invalidf("quantity %.40q", text)
 	}
-	// Whole numbers and thousandths as they are, so that what was written reads back.
+	// Whole numbers and thousandths are exact, so that a written value reads back unchanged.
 	if whole, ok := parsed.AsInt64(); ok {
 		*q = Quantity(whole)
 		return nil
@@ -45,7 +45,7 @@ type Resources struct {
 	Limits   List `json:"limits,omitempty"`
 }
 
-// Meta is what trimtab reads of the metadata of an object.
+// Meta has the fields of an object's metadata that trimtab reads.
 type Meta struct {
 	Namespace         string            `json:"namespace"`
 	Name              string            `json:"name"`
@@ -79,7 +79,7 @@ func (m *Meta) controller() (Owner, bool) {
 	return Owner{}, false
 }
 
-// Condition is one of the conditions of a status.
+// Condition is a condition in a status.
 type Condition struct {
 	Type               string `json:"type"`
 	Status             string `json:"status"`
@@ -130,15 +130,15 @@ type PodSpec struct {
 	Containers     []Container `json:"containers"`
 	InitContainers []Container `json:"initContainers"`
 	Resources      *Resources  `json:"resources"`
-	// Overhead is what its runtime takes beside its containers.
+	// Overhead is what its runtime takes in addition to its containers.
 	Overhead List `json:"overhead"`
 }
 
-// Container is one container as it is asked for.
+// Container is the specification of a container.
 type Container struct {
 	Name      string    `json:"name"`
 	Resources Resources `json:"resources"`
-	// RestartPolicy is Always of an init container that goes on beside the others.
+	// RestartPolicy is Always for an init container that runs on beside the others.
 	RestartPolicy string `json:"restartPolicy"`
 	ResizePolicy  []struct {
 		ResourceName  string `json:"resourceName"`
@@ -174,7 +174,7 @@ type Pod struct {
 type ContainerStatus struct {
 	Name      string     `json:"name"`
 	Resources *Resources `json:"resources"`
-	// Allocated is what the node keeps for it: the requests that it took up.
+	// Allocated has the requests that the node has accepted for it.
 	Allocated List `json:"allocatedResources"`
 	State     struct {
 		Running *struct{} `json:"running"`
@@ -262,7 +262,7 @@ type Node struct {
 	} `json:"status"`
 }
 
-// TargetRef names what an autoscaler scales.
+// TargetRef names the object that an autoscaler scales.
 type TargetRef struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// The most that the client asks: in any 20 s or more at most 20 requests a second, and in no
-// second more than 39. A server that recovers must not be flooded with what waited for it.
+// The rate limit of the client: at most 20 requests a second over any 20 s or more, and at most 39
+// in any second. Waiting requests must not flood a server that recovers.
 const (
 	queriesPerSecond = 19
 	queryBurst       = 20
 )
 
-// Pace is how many requests a second are for writes: one is left for journals and for the
-// heartbeat.
+// Pace is the rate limit of requests for writes, in requests a second: one is reserved for journals
+// and the heartbeat.
 const Pace = queriesPerSecond - 1
 
 // pace limits the rate of requests, and allows a few more at once after a pause. Every request
@@ -26,7 +26,7 @@ type pace struct {
 	burst int
 
 	mu sync.Mutex
-	// free is when all of the burst is to be had again.
+	// free is when the whole burst is available again.
 	free time.Time
 }
 
@@ -52,7 +52,7 @@ func (p *pace) wait(ctx context.Context) error {
 	}
 	select {
 	case <-ctx.Done():
-		return ctx.Err() // its turn is lost: who waited asked too much
+		return ctx.Err() // its turn is lost: waiting requests count, too
 	case <-time.After(turn.Sub(now)):
 		return nil
 	}

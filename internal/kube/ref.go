@@ -17,7 +17,7 @@ type Ref struct {
 // String is NAMESPACE/KIND/NAME, the name of a workload in all messages.
 func (r Ref) String() string { return r.Namespace + "/" + r.Kind + "/" + r.Name }
 
-// ParseRef reads NAMESPACE/KIND/NAME and what follows it.
+// ParseRef parses NAMESPACE/KIND/NAME, and returns the elements after it.
 func ParseRef(s string) (r Ref, rest []string, err error) {
 	parts := strings.Split(s, "/")
 	if len(parts) < 3 || parts[0] == "" || parts[2] == "" {
@@ -89,7 +89,7 @@ func (w *Cluster) byLabels(p *Pod) (r Ref, ok bool) {
 		return Ref{}, false
 	}
 	if set := w.tables.replicasets.get(p.Namespace, o.Name); set != nil && set.UID == o.UID {
-		return Ref{}, false // it is known, and of no Deployment
+		return Ref{}, false // it is known, and belongs to no Deployment
 	}
 	w.tables.deployments.each(p.Namespace, func(d *Workload) bool {
 		if labels := d.Spec.Selector.MatchLabels; len(labels) > 0 && selects(labels, p.Labels) {

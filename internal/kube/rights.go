@@ -2,13 +2,13 @@ package kube
 
 import "slices"
 
-// Needs says what trimtab needs to do in a cluster.
+// Needs lists the operations that trimtab needs in a cluster.
 type Needs struct {
 	// Namespaces are watched.
 	Namespaces []string
-	// Resize and Scale are what is turned.
+	// Resize and Scale say which are used.
 	Resize, Scale bool
-	// Events are told on workloads, and Recommend has the status of VPAs written.
+	// Events says that it writes events on workloads, Recommend that it writes the status of VPAs.
 	Events, Recommend bool
 	// Starts is the namespace and name of the ConfigMap with start values; "": none.
 	Starts, StartsName string
@@ -18,7 +18,7 @@ type Needs struct {
 	Journal, JournalName string
 }
 
-// Rights lists what must be allowed for it.
+// Rights lists the rights that these operations need.
 func (n *Needs) Rights() (all []Right) {
 	for _, namespace := range n.Namespaces {
 		for _, r := range []Resource{pods(), deployments(), statefulsets(), replicasets(), hpas(), budgets(), quotas(), ranges(), scaledObjects(), vpas()} {

@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// object is one of the kinds of objects.go.
+// object is implemented by the types of objects.go.
 type object[T any] interface {
 	*T
 	meta() *Meta
@@ -26,9 +26,9 @@ type object[T any] interface {
 type table[T any, P object[T]] struct {
 	resource Resource
 	logger   *slog.Logger
-	// fresh completes what was decoded.
+	// fresh completes a decoded object.
 	fresh func(P)
-	// changes counts what came, over several tables of a cluster.
+	// changes counts the changes of several tables of a cluster.
 	changes *atomic.Uint64
 
 	mu  sync.RWMutex
@@ -44,7 +44,7 @@ func newTable[T any, P object[T]](r Resource, logger *slog.Logger, changes *atom
 	return &table[T, P]{resource: r, logger: logger, changes: changes, fresh: fresh, all: map[key]P{}}
 }
 
-// get returns an object, or nil. What it returns is never written to again.
+// get returns an object, or nil. The object is never changed afterwards.
 func (t *table[T, P]) get(namespace, name string) P {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -68,7 +68,7 @@ func (t *table[T, P]) len() int {
 	return len(t.all)
 }
 
-// uids returns those of all objects.
+// uids returns the UIDs of all objects.
 func (t *table[T, P]) uids() map[string]bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -120,7 +120,7 @@ func (t *table[T, P]) read(obj any) P {
 	o := P(new(T))
 	switch in := obj.(type) {
 	case *decoded:
-		done, _ := in.object.(P) // nil: of another table
+		done, _ := in.object.(P) // nil: it belongs to another table
 		return done
 	case *unstructured.Unstructured:
 		return t.complete(o, decode(in, o))
@@ -234,12 +234,12 @@ func (s side[T, P]) Replace(list []any, _ string) error {
 // life is the state of the watch of one resource in one namespace.
 type life struct {
 	mu sync.Mutex
-	// listed is set once all objects are there.
+	// listed is true once all objects were listed.
 	listed bool
 	// open counts the watches that the server has open, seen is the last sign of one.
 	open int
 	seen time.Time
-	// problem is why the server does not give what is asked for.
+	// problem is why the server does not answer.
 	problem error
 }
 

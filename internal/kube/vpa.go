@@ -57,8 +57,8 @@ func (v *VPA) Policy(container, resource string) (least, most float64, ratio, ok
 // Condition returns the condition of a type, or nil.
 func (v *VPA) Condition(kind string) *Condition { return condition(v.Status.Conditions, kind) }
 
-// Recommend writes the status of the VPA that at was read of: what is recommended, where
-// that is not nil, and its conditions.
+// Recommend writes the status of the VPA whose version is at: the recommendations, unless they are
+// nil, and its conditions.
 func (c *Client) Recommend(ctx context.Context, at *VPA, all []Recommendation, conditions []Condition) error {
 	status := map[string]any{}
 	if all != nil {

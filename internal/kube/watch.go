@@ -25,7 +25,7 @@ import (
 // shows nothing; a heartbeat does.
 const beat = 10 * time.Second
 
-// MaxAge is how old the cached state may be for a decision: three heartbeats.
+// MaxAge is the largest age of the cached state for a decision: three heartbeats.
 const MaxAge = 3 * beat
 
 // settleFor is how long a start waits for the lists.
@@ -39,7 +39,8 @@ type Cluster struct {
 	now    func() time.Time
 
 	tables tables
-	// changes counts those of all tables but that of pods, podChanges its own.
+	// changes counts the changes of all tables except that of pods; podChanges counts those of
+	// pods.
 	changes, podChanges atomic.Uint64
 
 	mu sync.Mutex
@@ -145,7 +146,7 @@ func follow[T any, P object[T]](ctx context.Context, w *Cluster, t *table[T, P],
 	}
 }
 
-// listing notes that a list is whole.
+// listing records that a list is complete.
 type listing[T any, P object[T]] struct {
 	side[T, P]
 	life *life
@@ -160,8 +161,8 @@ func (l listing[T, P]) Replace(list []any, version string) error {
 	return err
 }
 
-// lookForKind is how often the server is asked for an optional kind. It is less than MaxAge, so
-// that a request that waits for the rate limit does not make the last answer too old.
+// lookForKind is how often the client asks the server for an optional kind. It is less than MaxAge,
+// so that a request that waits for the rate limit does not make the last answer too old.
 const lookForKind = MaxAge / 2
 
 // awaitKind waits until the server has a resource. While it has none, nothing is
@@ -247,7 +248,7 @@ func (s *source) listWatch() *cache.ListWatch {
 	}
 }
 
-// failed notes why the server does not answer, once for each reason.
+// failed records why the server does not answer, and logs each reason once.
 func (s *source) failed(ctx context.Context, verb string, err error) error {
 	named := kindOf(err, verb, s.resource, s.namespace, "")
 	if ctx.Err() == nil {
@@ -303,7 +304,7 @@ func (s *source) guard(in watch.Interface) watch.Interface {
 	return g
 }
 
-// Ready waits until everything was listed once, or returns what was not.
+// Ready waits until everything was listed once, or returns what could not be listed.
 func (w *Cluster) Ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, settleFor)
 	defer cancel()
@@ -328,7 +329,7 @@ func (w *Cluster) unlisted() (all []error) {
 			listed, problem := l.listed, l.problem
 			l.mu.Unlock()
 			if listed || errors.Is(problem, trimtab.ErrRefused) {
-				continue // told where it is needed: without a right the rest still works
+				continue // it is reported where it is needed: without this right the rest still works
 			}
 			if problem == nil {
 				problem = fmt.Errorf("list %s: no answer yet", name)
@@ -367,7 +368,7 @@ func (w *Cluster) fresh(resources ...Resource) error {
 	return nil
 }
 
-// Missing lists what cannot be read of the cluster, and why.
+// Missing lists what could not be read of the cluster, and why.
 func (w *Cluster) Missing() (all []error) {
 	for _, lives := range w.lives {
 		for _, l := range lives {

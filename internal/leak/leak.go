@@ -1,8 +1,7 @@
 // Package leak tells tests which goroutines are left when all should have ended.
 //
-// What was told to end takes a while on a busy machine: it is waited for, a
-// minute at most. go.uber.org/goleak, which does the looking, waits for half a
-// second.
+// On a busy machine goroutines take a while to end, so it waits for up to a minute;
+// go.uber.org/goleak, which finds them, waits for only half a second.
 package leak
 
 import (
@@ -29,7 +28,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// None fails the test if goroutines are left that no option leaves out.
+// None fails the test if goroutines are left, except those that the options exclude.
 func None(t testing.TB, options ...goleak.Option) {
 	t.Helper()
 	if err := find(patience, options...); err != nil {

@@ -1,5 +1,5 @@
-// Package loopback gives tests addresses that stay theirs, for servers that
-// other processes start, or that start more than once.
+// Package loopback reserves addresses for tests, for servers that other processes start, or that
+// start more than once.
 //
 // A port that the kernel chose and that is closed again may at once become
 // that of an outgoing connection, or of another test. Those given here lie
@@ -27,7 +27,7 @@ func Address(t testing.TB) string {
 	t.Helper()
 	for range 1000 {
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(highest-lowest+1)))
-		// Nobody sends to it: a socket is a lock that ends with its process.
+		// No program sends to it: the socket serves as a lock that ends with its process.
 		mark, err := net.ListenPacket("udp", address)
 		if err != nil {
 			continue

@@ -8,7 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Page is what a manual page needs beyond the model.
+// Page has the contents of a manual page that the command-line model does not have.
 type Page struct {
 	Name, Version string
 	// Date as 2006-01-31.
@@ -25,7 +25,7 @@ type Section struct {
 	Items []Item
 }
 
-// Item is one term and what it means.
+// Item is one term with its meaning.
 type Item struct{ Term, Text string }
 
 // Write prints the page of section 1.
@@ -142,7 +142,7 @@ func (r *roff) flags(flags []*kong.Flag) {
 	}
 }
 
-// escape escapes what roff would interpret.
+// escape escapes the characters that roff interprets.
 func escape(s string) string {
 	return strings.NewReplacer(`\`, `\e`, "-", `\-`, "^", `\(ha`, "~", `\(ti`, "`", `\(ga`, "'", `\(aq`).Replace(s)
 }

@@ -13,7 +13,7 @@ import (
 
 var _ prometheus.Gatherer = (*Set)(nil)
 
-// Before makes Gather call f first, to set values that are only needed when somebody looks.
+// Before makes Gather call f first, to set values that are only needed when metrics are read.
 func (s *Set) Before(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -52,7 +52,7 @@ func Table() []Row {
 // Set counts the metrics of the table. Names that are not in the table, and
 // wrong numbers of labels, are programmer's errors: its methods panic on them.
 type Set struct {
-	// registry has what is not in the table.
+	// registry has the metrics that are not in the table.
 	registry   *prometheus.Registry
 	rows       []Row
 	vectors    []prometheus.Collector // of rows
@@ -109,7 +109,8 @@ func each(values ...string) [][]string {
 	return out
 }
 
-// Registry returns the registry for what is not in the table, as of the process.
+// Registry returns the registry for metrics that are not in the table, such as those of the
+// process.
 func (s *Set) Registry() *prometheus.Registry { return s.registry }
 
 // Counter returns the counter; callers that use it often should keep it.

@@ -7,7 +7,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Place is where a workload has something of a resource. Without a host it is on all.
+// Place is a host and a resource of which a workload has an allocation. Without a host it means all
+// hosts.
 type Place struct{ Host, Resource string }
 
 // Compare orders places by host, and then by resource.
@@ -15,7 +16,7 @@ func (p Place) Compare(o Place) int {
 	return cmp.Or(cmp.Compare(p.Host, o.Host), cmp.Compare(p.Resource, o.Resource))
 }
 
-// Given is what a workload has in a place: the sum over its instances there.
+// Given is the allocation of a workload in a place: the sum over its instances there.
 type Given struct {
 	Amount float64
 	// Unknown says that an instance has no limit, or cannot be read.
@@ -23,16 +24,16 @@ type Given struct {
 	Instances int
 }
 
-// Add adds what other instances have.
+// Add adds the allocation of other instances.
 func (g *Given) Add(o Given) {
 	g.Amount, g.Unknown, g.Instances = g.Amount+o.Amount, g.Unknown || o.Unknown, g.Instances+o.Instances
 }
 
-// Allocations are what workloads have in each place by the newest word of every host. The
-// zero value keeps nothing: its bounds are to be set.
+// Allocations has the workloads' allocations in each place, by the newest report of every host. The
+// caller must set the bounds of the zero value, which otherwise stores nothing.
 type Allocations struct {
-	// MaxHosts bounds the hosts, MaxKnobs the knobs of all of them: what is beyond is
-	// not counted.
+	// MaxHosts is the largest number of hosts, MaxKnobs that of all their knobs; the rest is not
+	// counted.
 	MaxHosts, MaxKnobs int
 	knobs              int
 	of                 map[string]map[Place]Given
@@ -42,22 +43,22 @@ type Allocations struct {
 // speaker is a host of a pool.
 type speaker struct{ pool, host string }
 
-// word is what a host said last.
+// word is the last report of a host.
 type word struct {
 	heard  time.Time
 	knobs  int
 	places map[string][]Place // by workload
 }
 
-// Of returns what a workload has, in each place. It is not to be changed, and changes
-// with the next word.
+// Of returns the allocations of a workload, by place. Callers must not change the map, which
+// changes with the next report.
 func (a *Allocations) Of(workload string) map[Place]Given { return a.of[workload] }
 
 // Knobs returns how many are counted.
 func (a *Allocations) Knobs() int { return a.knobs }
 
-// Hear replaces what the knobs of a host have, as far as admits wants them counted, and
-// returns the workloads that have something else there than before.
+// Hear replaces the allocations of a host by a new report, counting the knobs that admits accepts.
+// It returns the workloads whose allocation there changed.
 func (a *Allocations) Hear(h *trimtab.Holding, now time.Time, admits func(*trimtab.KnobState) bool) (changed map[string]bool) {
 	key := speaker{h.Pool, h.Host}
 	was := a.on[key]

@@ -1,5 +1,5 @@
-// Package newest keeps the newest of what the stages tell each other, for the console, the
-// exporters and the planner.
+// Package newest keeps the newest values of the stages, for the console, the exporters and the
+// planner.
 //
 // [Position] orders the plans of a pool, and their steps. [Allocations] sums, by the last
 // word of each host, what its knobs have in force:
@@ -20,7 +20,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Position is where a step of a plan stands among those of its pool.
+// Position is the position of a plan's step in the order of its pool's steps.
 type Position struct {
 	Epoch, Sequence uint64
 	Step            int
@@ -29,7 +29,7 @@ type Position struct {
 // At returns the position of a step.
 func At(epoch, sequence uint64, step int) Position { return Position{epoch, sequence, step} }
 
-// PositionOf returns where a plan stands, before all of its steps.
+// PositionOf returns the position of a plan, which is before all of its steps.
 func PositionOf(p *trimtab.Plan) Position { return Position{p.Epoch, p.Sequence, 0} }
 
 // Compare orders positions: by the term of the leader, then in the order of its plans.

@@ -27,7 +27,7 @@ func Isotonic(y, w []float64, blocks []Block) {
 	for _, b := range blocks[:n] {
 		if b.size == 1 {
 			i++
-			continue // as it was
+			continue // unchanged
 		}
 		for range b.size {
 			y[i] = b.Mean

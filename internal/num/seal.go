@@ -8,7 +8,7 @@ import (
 	"hash/crc32"
 )
 
-// ErrSeal: the bytes are not an undamaged snapshot of the wanted kind.
+// ErrSeal says that the bytes are not an undamaged snapshot of the wanted kind.
 var ErrSeal = errors.New("not an undamaged snapshot")
 
 // Seal returns v as JSON behind a header with its kind and checksum. Floats keep their exact

@@ -45,7 +45,7 @@ func End(t testing.TB, word string) {
 			return
 		}
 		for _, pid := range pids {
-			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+			_ = syscall.Kill(pid, syscall.SIGKILL) // on an error it has ended
 		}
 		select {
 		case <-deadline:

@@ -18,8 +18,8 @@ type Bucket struct {
 	// metric measures something else.
 	Le      float64
 	Latency time.Duration
-	// Named: the metric's name contains the unit; else seconds are assumed, as Prometheus
-	// recommends.
+	// Named says that the metric's name contains the unit; otherwise seconds are assumed, as
+	// Prometheus recommends.
 	Named bool
 }
 
@@ -85,7 +85,7 @@ func oneNumber(text string) (v float64, ok bool) {
 	return v, true
 }
 
-// units are words of names of metrics that say their unit; 0: it is no time.
+// units returns the units of time by the words for them in names of metrics.
 func units() map[string]time.Duration {
 	return map[string]time.Duration{
 		"seconds": time.Second, "second": time.Second, "secs": time.Second, "sec": time.Second, "s": time.Second,

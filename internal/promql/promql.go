@@ -1,5 +1,5 @@
-// Package promql reads PromQL with Prometheus's own parser, for every part of trimtab that
-// looks into a query: what passes here is what a server takes.
+// Package promql reads PromQL with Prometheus's own parser, for every part of trimtab that analyses
+// a query, so that it accepts the same queries as a server.
 package promql
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// tokens returns those of an expression, without comments; nil if one cannot be read.
+// tokens returns the tokens of an expression, without comments; nil if one is invalid.
 func tokens(text string) (all []parser.Item) {
 	l := parser.Lex(text)
 	for {

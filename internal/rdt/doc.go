@@ -1,7 +1,6 @@
-// Package rdt knows the files of resctrl, the kernel's file system of cache and memory
-// bandwidth allocation: what a host has, what a group's schemata say, what monitors
-// tell. It decides nothing; the knobs (actuator/resctrl) and the monitors
-// (collector/resctrl) share it.
+// Package rdt knows the files of resctrl, the kernel's file system of cache and memory bandwidth
+// allocation: the resources of a host, the schemata of groups, and the monitors. It decides
+// nothing; the knobs (actuator/resctrl) and the monitors (collector/resctrl) share it.
 //
 // [Files] is the seam: [Open] is the kernel's tree, rdttest.Tree one in memory that
 // answers as the kernel does. No host that trimtab was built on has resctrl: it has run

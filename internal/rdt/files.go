@@ -12,7 +12,7 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// Root is where the file system is mounted by convention.
+// Root is the conventional mount point of the file system.
 const Root = "/sys/fs/resctrl"
 
 // Files are the operations on a resctrl tree. Names are relative to its root, which is
@@ -36,7 +36,7 @@ type Files interface {
 // maxTasks bounds a list of tasks: a million of them.
 const maxTasks = 8 << 20
 
-// lockWait is how long a change waits for that of another program.
+// lockWait is how long a change waits for a change by another program.
 const lockWait = time.Second
 
 // Open opens the tree at root. The error is trimtab.ErrUnsupported if the host has none, and says
@@ -72,10 +72,10 @@ func (t tree) Dirs(name string) ([]string, error) {
 // Lock takes flock(LOCK_EX) on the root.
 func (t tree) Lock(ctx context.Context) (func(), error) { return t.Flock(ctx, lockWait) }
 
-// statusFile is where the kernel says why the last command failed.
+// statusFile is the file in which the kernel explains why the last command failed.
 const statusFile = "info/last_cmd_status"
 
-// Explain adds what the kernel says of the last command to its error.
+// Explain adds the kernel's explanation of the last command to its error.
 func Explain(f Files, err error) error {
 	if err == nil {
 		return nil

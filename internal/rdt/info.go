@@ -26,22 +26,22 @@ type Cache struct {
 	Devices uint64
 	// MinBits is the least number of ways of a group.
 	MinBits int
-	// CLOSIDs is how many groups there may be, the default one included.
+	// CLOSIDs is the largest number of groups, including the default one.
 	CLOSIDs int
 }
 
-// Ways is how many ways a cache has.
+// Ways returns the number of ways of a cache.
 func (c *Cache) Ways() int { return bits.OnesCount64(c.Mask) }
 
 // Bandwidth describes how memory bandwidth can be limited.
 type Bandwidth struct {
-	// MBps: values are MiB/s, which a controller in the kernel enforces; else they are
-	// percentages.
+	// MBps says that values are in MiB/s, which a controller in the kernel enforces; otherwise they
+	// are percentages.
 	MBps bool
 	// Min and Gran are the least percentage and its steps.
 	Min, Gran float64
-	// Bits is how many bits of a fraction the CPU keeps (Arm MPAM, Linux 7.1): a percentage is
-	// rounded to the nearest k/2^Bits; 0: steps are whole percents.
+	// Bits is the number of bits of a fraction that the CPU stores (Arm MPAM, Linux 7.1): a
+	// percentage is rounded to the nearest k/2^Bits; 0: steps are whole percents.
 	Bits    int
 	CLOSIDs int
 }
@@ -86,8 +86,8 @@ func bitsOf(gran int) int {
 // Name is the resource of the schemata.
 const Name = "MB"
 
-// CacheOf reads what can be divided of the last-level caches. The error is
-// trimtab.ErrUnsupported where the CPU, or the kernel, cannot.
+// CacheOf reads how the last-level caches can be divided. The error is trimtab.ErrUnsupported if
+// the CPU, or the kernel, cannot divide them.
 func CacheOf(f Files) (*Cache, error) {
 	c := &Cache{}
 	for _, names := range [][]string{{"L3"}, {"L3CODE", "L3DATA"}} {
@@ -199,7 +199,7 @@ func BandwidthOf(f Files) (*Bandwidth, error) {
 	return b, nil
 }
 
-// defaultGroup reads what the default group has.
+// defaultGroup reads the values of the default group.
 func defaultGroup(f Files) (Schemata, error) {
 	text, err := f.Read("schemata")
 	if err != nil {

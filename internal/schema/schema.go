@@ -1,7 +1,6 @@
-// Package schema prints the JSON Schemas of what the stages exchange, from
-// the Go types themselves, so that a stage in another language can join. The
-// committed files in docs/schema are held against it by a test. It validates
-// nothing at run time: the values do that themselves.
+// Package schema prints the JSON Schemas of the values that the stages exchange, from the Go types,
+// so that a stage can be written in another language. A test compares the committed files in
+// docs/schema with its output. It validates nothing at run time: the values do that themselves.
 package schema
 
 import (

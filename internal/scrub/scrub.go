@@ -1,6 +1,6 @@
-// Package scrub hides secrets in texts that leave the machine: log lines, debug
-// bundles, addresses in messages. It is the last line: nothing that it is given
-// should hold any.
+// Package scrub hides secrets in texts that leave the machine: log lines, debug bundles, addresses
+// in messages. It is the last line of defence: its inputs should not contain secrets in the first
+// place.
 package scrub
 
 import (

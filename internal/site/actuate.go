@@ -43,8 +43,8 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg))
 	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
 	own := turns{cfg.Pool.Name, locks, all, supervise.KeyOf(above, cfg.Fast.Acts(), cfg.Fast.Parent, cfg.Actuator.CgroupRoot)}
-	var heir *turns // what takes its place at a reload
-	// Once before anything is stopped for it, to see that they can be opened.
+	var heir *turns // the knobs of the actuator that replaces this one at a reload
+	// Opened once before anything is stopped, to find errors early.
 	once, _, err := knobs.OpenAll(kinds, all)
 	if err = errors.Join(err, actuator.CloseTargets(once)); err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 			return nil, errors.Join(fmt.Errorf("open actuator: %w", err), actuator.CloseTargets(c.Targets))
 		}
 		still := func() error { return nil }
-		if acts { // no part of its own, since it ends before the actuator restores
+		if acts { // not a part of its own, since it must end before the actuator restores
 			still = s.process.Background(ctx, "fast", func(ctx context.Context) error {
 				return fast.Run(ctx, a, s.process.Host, s.process.Metrics, s.process.Logger)
 			})
@@ -85,16 +85,16 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	return []supervise.Part{{Name: "actuator", Key: key, Start: start, Built: &own, Leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
 }
 
-// turns lists the knobs of an actuator: a reload that does not change it restores none of them.
+// turns has the knobs of an actuator. A reload that does not change it restores none of them.
 type turns struct {
 	pool, locks string
 	all         []knobs.Declared
-	// above says which group above carries a limit.
+	// above names the parent group that carries a limit.
 	above string
 }
 
-// kept returns which knobs the next actuator has too, at the same location, and whether it has
-// the group above.
+// kept returns which knobs the next actuator has too, at the same location, and whether it has the
+// same parent group.
 func (t turns) kept(next *turns) (keeps func(trimtab.KnobID) bool, above bool) {
 	before, after := t.places(), next.places()
 	same := t.pool == next.pool && t.locks == next.locks
@@ -105,12 +105,13 @@ func (t turns) kept(next *turns) (keeps func(trimtab.KnobID) bool, above bool) {
 	}, same && t.above == next.above
 }
 
-// places returns the locations of the knobs that are written, by workload and resource.
+// places returns the locations of the knobs that trimtab writes, by workload and resource.
 func (t turns) places() map[[2]string]string {
 	out := map[[2]string]string{}
 	for _, d := range t.all {
 		shares := d.At.ShareUnit > 0 || d.Kind == kubernetes.PodsKind && d.Cap == config.CapNever
-		// The same weight stands for another amount; the quota of a max is set anew.
+		// These two change only what a weight means and the quota of a max, which the next actuator
+		// sets again.
 		d.At.ShareUnit, d.At.ShareMost = 0, 0
 		for _, l := range d.Like {
 			if l.Mode == trimtab.Act {
@@ -121,8 +122,8 @@ func (t turns) places() map[[2]string]string {
 	return out
 }
 
-// closeActuator restores what was changed, except what next takes over. Knobs that an API
-// server's rate limits delay the end of the process.
+// closeActuator restores the knobs, except those that next takes over. Rate limits of an API server
+// may delay this, and so the end of the process.
 func (s *stages) closeActuator(a *actuator.Actuator, own turns, next *turns) error {
 	long := a.CloseTime()
 	if until := s.process.Ending.Lengthen(max(0, long-actuator.LeastCloseTime)); !until.IsZero() {

@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/internal/supervise"
 )
 
-// webhook passes requests to the receiver of the newest configuration: the web server outlives
-// the receivers.
+// webhook passes requests to the alert receiver of the newest configuration: the web server
+// outlives the receivers.
 type webhook struct {
 	receiver atomic.Pointer[alertmanager.Receiver]
 }

@@ -23,7 +23,7 @@ import (
 // This file wires the exporters that are off by default. They start first, so
 // that they see everything, and stop last.
 
-// exportWait is how long the end of a process waits for an OTLP endpoint.
+// exportWait is how long the end of the process waits for an OTLP endpoint.
 const exportWait = 3 * time.Second
 
 func (s *stages) exportParts(cfg *config.Config) ([]supervise.Part, error) {
@@ -56,8 +56,8 @@ func (s *stages) exportParts(cfg *config.Config) ([]supervise.Part, error) {
 	return append(out, s.tellPart(cfg)...), nil
 }
 
-// following runs an exporter that follows the bus, until stop is called: as long as the part, not as
-// the request that reloads.
+// following runs an exporter that follows the bus, until stop is called. It lives as long as its
+// part, and not only as long as the request that reloaded the configuration.
 func (s *stages) following(ctx context.Context, name string, follow func(context.Context, bus.Bus) (func(), error), run func(context.Context) error) (stop func() error, err error) {
 	h := pipeline.NewHealth(pipeline.Work{})
 	unfollow, err := follow(context.WithoutCancel(ctx), h.Bus(s.bus))
@@ -68,13 +68,13 @@ func (s *stages) following(ctx context.Context, name string, follow func(context
 	return func() error { unfollow(); return end() }, nil
 }
 
-// untilDone runs nothing until ctx ends.
+// untilDone waits until ctx ends.
 func untilDone(ctx context.Context) error {
 	<-ctx.Done()
 	return nil
 }
 
-// tap lets a recording, once there is one, see the step of a stage.
+// tap wraps the step of a stage so that the recorder, once there is one, records it.
 func (s *stages) tap(stage string, step trimtab.Step) trimtab.Step {
 	return record.NewTap(stage, step, s.recorder.Load)
 }
@@ -92,7 +92,7 @@ func (s *stages) startRecord(c record.Config) (func() error, error) {
 	}, nil
 }
 
-// Digest names a configuration without showing it.
+// Digest returns a hash that identifies a configuration without revealing it.
 func Digest(cfg *config.Config) string {
 	return fmt.Sprintf("sha256:%x", sha256.Sum256(cfg.Redacted()))
 }

@@ -57,7 +57,7 @@ func (s *stages) startTelling(ctx context.Context, cfg *config.Config, c tell.Co
 		return nil, err
 	}
 	unwatch := func() error { return nil }
-	if !s.does(natsbus.Agent) { // nobody else here watches it
+	if !s.does(natsbus.Agent) { // no other part here watches the cluster
 		if unwatch, err = s.cluster.watch(ctx, cfg, of, s.process.Logger); err != nil {
 			return nil, err
 		}

@@ -24,15 +24,15 @@ import (
 	"github.com/trimtab/trimtab/planner/replicas"
 )
 
-// This file has the cluster whose workloads this process changes: the actuator's part watches it
-// from its start to its end.
+// This file connects the Kubernetes cluster whose workloads this process changes. The actuator's
+// part watches it from its start to its end.
 
 // watchedCluster is the Kubernetes cluster that a part watches; nil: none does yet.
 type watchedCluster struct {
 	atomic.Pointer[kube.Cluster]
 }
 
-// of returns the cluster of a configuration; it is asked once it is watched.
+// of returns the cluster of a configuration, usable once it is watched.
 func (w *watchedCluster) of(cfg *config.Config) kubernetes.Cluster {
 	return kubernetes.Cluster{
 		Config: kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Context: cfg.Kubernetes.Context},
@@ -46,8 +46,7 @@ func (w *watchedCluster) of(cfg *config.Config) kubernetes.Cluster {
 	}
 }
 
-// rulesOfCluster returns the configuration's options for workloads of the cluster, without their
-// bounds.
+// rulesOfCluster returns the configured options for workloads of the cluster, without their bounds.
 func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
 	adds, zero, weighs := map[kube.Ref]bool{}, map[kube.Ref]bool{}, map[kube.Ref]bool{}
 	for i := range cfg.Workloads {
@@ -77,8 +76,8 @@ func addsLimits(cfg *config.Config) (all []string) {
 	return all
 }
 
-// nameSenders names the workload of the cluster that spans belong to, where they name its
-// pod, its address or a service alone: match.kubernetes then finds them.
+// nameSenders adds to spans the workload of the cluster that sent them, if they name its pod, its
+// address, or nothing but a service, so that match.kubernetes finds them.
 func (w *watchedCluster) nameSenders(attrs []trimtab.Attr) (more []trimtab.Attr, settled bool) {
 	c := w.Load()
 	if c == nil {
@@ -96,7 +95,7 @@ func (w *watchedCluster) nameSenders(attrs []trimtab.Attr) (more []trimtab.Attr,
 	return more, true
 }
 
-// refsOf lists the workloads of the cluster by what they are there.
+// refsOf maps the cluster's objects to the names of workloads.
 func refsOf(cfg *config.Config) map[kube.Ref]string {
 	all := map[kube.Ref]string{}
 	for i := range cfg.Workloads {
@@ -126,7 +125,7 @@ func (w *watchedCluster) podIn(workloads map[kube.Ref]string) func(namespace, po
 	}
 }
 
-// hasCluster reports whether some knob is one of a cluster.
+// hasCluster reports whether some knob belongs to a cluster.
 func hasCluster(all []knobs.Declared) bool {
 	return slices.ContainsFunc(all, func(d knobs.Declared) bool { return kinds.OfCluster(d.Kind) })
 }
@@ -144,7 +143,7 @@ func countOf(r *config.Replicas) *planner.Count {
 	return c
 }
 
-// BehaviorOf is a block of the file, for the planner.
+// BehaviorOf converts a behavior block of the configuration for the planner.
 func BehaviorOf(b *config.Behavior) *behavior.Behavior {
 	if b == nil {
 		return nil
@@ -163,8 +162,8 @@ func rulesOf(r *config.ScalingRules) *behavior.Rules {
 	return out
 }
 
-// firstLists is how long a start waits for the objects of the cluster. A slow or absent API
-// server delays nothing else.
+// firstLists is how long a start waits for the objects of the cluster. A slow or missing API server
+// delays only the part that watches it.
 const firstLists = 5 * time.Second
 
 // watch starts to watch the cluster, and returns the function that ends it.
@@ -173,7 +172,7 @@ func (w *watchedCluster) watch(ctx context.Context, cfg *config.Config, of kuber
 	if err != nil {
 		return nil, err
 	}
-	// It ends with its part, not with the start.
+	// The watch ends with its part, not with the start.
 	c := kube.Watch(context.WithoutCancel(ctx), client, cfg.Watched(), log)
 	w.Store(c)
 	wait, cancel := context.WithTimeout(ctx, firstLists)
@@ -190,7 +189,7 @@ func (w *watchedCluster) watch(ctx context.Context, cfg *config.Config, of kuber
 	}, nil
 }
 
-// ofCluster completes what is said of an actuator that turns the knobs of a cluster.
+// ofCluster completes the configuration of an actuator that controls the knobs of a cluster.
 func ofCluster(c *actuator.Config, cfg *config.Config, of kubernetes.Cluster) {
 	c.MaxKnobs = actuator.MaxClusterKnobs
 	if cfg.Kubernetes.Journal != "" {
@@ -214,8 +213,8 @@ func clusterJournal(cfg *config.Config, of kubernetes.Cluster) func(context.Cont
 	}
 }
 
-// journalTries and journalPause are how often opening a journal is tried, and the first pause: an
-// API server that fails some requests is no reason to end.
+// journalTries is how often opening a journal is tried; journalPause is the first pause. An API
+// server that fails some requests is no reason to end.
 const (
 	journalTries = 6
 	journalPause = 500 * time.Millisecond
@@ -236,8 +235,8 @@ func openJournal(ctx context.Context, c *kube.Client, namespace, pool string) (j
 	return nil, err
 }
 
-// RestoreCluster takes over the journal of a configuration's cluster, so that a trimtab that
-// still has it stops writing, and restores every baseline in it.
+// RestoreCluster takes over the journal of a configuration's cluster, so that a trimtab process
+// that still uses it stops writing, and restores every baseline in it.
 func RestoreCluster(ctx context.Context, cfg *config.Config) (actuator.Report, error) {
 	client, err := kube.Open(kube.Config{Kubeconfig: cfg.Kubernetes.Kubeconfig, Context: cfg.Kubernetes.Context})
 	if err != nil {

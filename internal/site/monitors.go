@@ -18,9 +18,8 @@ import (
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-// monitorPart polls the sources of this host that the configuration asks for: its kernel, its
-// hardware, and what else it names. What the host lacks is logged once, and shown in the status
-// of the part; the rest is read.
+// monitorPart polls the sources of this host that the configuration asks for. What the host lacks
+// of them is logged once and shown in the status of the part; the other quantities are read.
 func (s *stages) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 	groups := groupsOf(cfg, s.process.Host, s.shares(cfg))
 	var all []poll.Source
@@ -60,7 +59,7 @@ func (s *stages) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 	}}}, nil
 }
 
-// startMonitors opens the sources that the host has, and polls them.
+// startMonitors opens the sources that this host has, and polls them.
 func (s *stages) startMonitors(ctx context.Context, h *pipeline.Health, all []poll.Source, of func(poll.Source) poll.Config) (func() error, error) {
 	var open []*poll.Poller
 	var mu sync.Mutex
@@ -99,7 +98,7 @@ func (s *stages) startMonitors(ctx context.Context, h *pipeline.Health, all []po
 			running.Go(func() { errs[i] = p.Run(ctx) })
 		}
 		running.Wait()
-		<-ctx.Done() // a host may have none
+		<-ctx.Done() // a host may have no source
 		return errors.Join(errs...)
 	}))
 	return func() error {
@@ -111,8 +110,8 @@ func (s *stages) startMonitors(ctx context.Context, h *pipeline.Health, all []po
 	}, nil
 }
 
-// groupWork returns what reading groups must achieve: each round a sample, or the reason why
-// there is none, for each declared group; a pattern may have no instance.
+// groupWork defines when the reading of groups is healthy: each round must give a sample, or the
+// reason why there is none, for each declared group. A pattern may match no instance.
 func groupWork(c cgroup.Config) pipeline.Work {
 	work := pipeline.Work{Round: c.Interval}
 	if slices.ContainsFunc(c.Targets, func(t cgroup.Target) bool { return !strings.Contains(t.Path, "*") }) {

@@ -13,25 +13,26 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// Objectives reads the SLOs in objects of a cluster, for [config.LoadWith]. An object that cannot
-// be read, or is no longer valid, keeps its former text. The zero value has read nothing. It is
-// safe for concurrent use.
+// Objectives reads SLOs from objects of a cluster, for [config.LoadWith]. If an object cannot be
+// read, or is no longer valid, Objectives keeps its last valid text. The zero value has read
+// nothing. It is safe for concurrent use.
 type Objectives struct {
 	mu      sync.Mutex
 	clients map[kube.Config]*kube.Client
-	// read is the newest text of each object that has a meaning, troubles why the last question had no answer.
+	// read has the newest valid text of each object; troubles has the error of the last attempt to
+	// read it.
 	read     map[objectOf][]byte
 	troubles map[objectOf]string
 }
 
-// objectOf is an object of a cluster.
+// objectOf identifies an object of a cluster.
 type objectOf struct {
 	kube.Config
 	name string
 }
 
-// lookUpEvery is how often objects are read again, so that a person who changes one soon sees the
-// effect.
+// lookUpEvery is how often objects are read again: a change of an SLO takes effect within this
+// time.
 const lookUpEvery = 30 * time.Second
 
 // Objects returns the reader for [config.LoadWith]; nil for nil: objects are ignored.
@@ -42,7 +43,7 @@ func (o *Objectives) Objects() config.Objects {
 	return o.text
 }
 
-// text is a [config.Objects].
+// text implements [config.Objects].
 func (o *Objectives) text(of config.Kubernetes, object string) ([]byte, error) {
 	at := objectOf{kube.Config{Kubeconfig: of.Kubeconfig, Context: of.Context}, object}
 	text, err := o.ask(context.Background(), at)
@@ -50,7 +51,7 @@ func (o *Objectives) text(of config.Kubernetes, object string) ([]byte, error) {
 		return before, nil
 	}
 	if text != nil {
-		return text, nil // whoever reads it tells where the mistake is
+		return text, nil // the caller finds the mistake in it and reports its position
 	}
 	return nil, err
 }
@@ -93,15 +94,14 @@ func (o *Objectives) client(of kube.Config) (*kube.Client, error) {
 	return c, nil
 }
 
-// said is the newest text of an object.
+// said returns the newest valid text of an object.
 func (o *Objectives) said(at objectOf) []byte {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.read[at]
 }
 
-// trouble records why an object has no answer, "" if it has one, and reports whether that
-// changed.
+// trouble records why an object could not be read, "" if it was, and reports whether that changed.
 func (o *Objectives) trouble(at objectOf, why string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *Site) followObjectives(ctx context.Context, every time.Duration) {
 		case <-time.After(every):
 		}
 		if s.options.Objectives.changed(ctx, s.Config(), s.process.Logger) {
-			_ = s.Reload(ctx) // which tells why the old one stays
+			_ = s.Reload(ctx) // Reload logs why the old configuration stays
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (o *Objectives) changed(ctx context.Context, cfg *config.Config, log *slog.
 	return changed
 }
 
-// lookedUp says why a configuration cannot be in force: an objective was not looked up.
+// lookedUp returns an error if a configuration cannot be used since an objective was not looked up.
 func lookedUp(cfg *config.Config) error {
 	for i := range cfg.Workloads {
 		if w := &cfg.Workloads[i]; w.SLO.Object != "" && w.SLO.Target() == 0 {

@@ -10,7 +10,7 @@ import (
 	"github.com/trimtab/trimtab/internal/scrub"
 )
 
-// recentBytes bounds the log lines that are kept for a debug bundle.
+// recentBytes is the size of the log lines kept for a debug bundle.
 const recentBytes = 256 << 10
 
 // RecentLog keeps the newest log lines. The zero value is ready; it is safe for concurrent use.
@@ -47,7 +47,7 @@ func (r *RecentLog) print(w io.Writer) error {
 	return nil
 }
 
-// texts returns the texts for people who look for a fault; of a nil log, all but its lines.
+// texts returns the texts of a debug bundle; with a nil log, all except its lines.
 func (r *RecentLog) texts() map[string]func(io.Writer) error {
 	texts := map[string]func(io.Writer) error{
 		"goroutines": func(w io.Writer) error { return pprof.Lookup("goroutine").WriteTo(w, 1) },

@@ -12,11 +12,11 @@ import (
 // workloads.
 
 func viewConfig(cfg *config.Config) view.Config {
-	cfg = cfg.Pooled() // jobs are shown by the host that has them
+	cfg = cfg.Pooled() // jobs are shown by their host
 	c := view.Config{Pool: cfg.Pool.Name, Resource: cfg.Pool.Resource(), Capacity: cfg.Pool.Capacity(), Objective: cfg.Objective, Round: cfg.Round}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
-		// Validated when the file was read.
+		// It was validated when the configuration was read.
 		utility, _ := w.UtilityFunc()
 		c.Workloads = append(c.Workloads, view.Workload{
 			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Share: w.SLO.Shares(), Utility: utility, Doubt: w.Doubt(),
@@ -30,20 +30,20 @@ func configureExporter(e *exporter.Exporter, cfg *config.Config) {
 	e.SetPatience(view.Patience(cfg.Round))
 }
 
-// exported returns, for each workload, what metrics are computed with.
+// exported returns, for each workload, the settings from which its metrics are computed.
 func exported(cfg *config.Config) []exporter.Workload {
 	cfg = cfg.Pooled()
 	var out []exporter.Workload
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
-		// Validated when the file was read.
+		// It was validated when the configuration was read.
 		utility, _ := w.UtilityFunc()
 		out = append(out, exporter.Workload{Name: w.Name, SLO: w.SLO.Target(), Utility: utility})
 	}
 	return out
 }
 
-// sloText is for people: "95% under 200ms".
+// sloText formats an SLO for people: "95% under 200ms".
 func sloText(s *config.SLO) string {
 	if s.Entry != "" {
 		own := *s

@@ -38,14 +38,14 @@ import (
 // Options are the settings that do not come from the configuration file.
 type Options struct {
 	Logger *slog.Logger
-	// Role is the one whose parts run in this process; empty: all parts.
+	// Role selects the parts that run in this process; empty: all parts.
 	Role natsbus.Role
-	// Host is what this host calls itself; empty: its host name.
+	// Host is the name of this host; empty: its host name.
 	Host  string
 	Hosts []string
-	// Load reads the configuration again; nil: nothing to reload.
+	// Load reads the configuration again; nil: it cannot be reloaded.
 	Load func() (*config.Config, error)
-	// Objectives reads the objects that say SLOs for Load; nil: none is read again.
+	// Objectives reads the objects with SLOs for Load; nil: they are not read again.
 	Objectives *Objectives
 	// Watchdog is the command that guards the actuator's journal; nil: this program.
 	Watchdog []string
@@ -54,12 +54,12 @@ type Options struct {
 	// Recent holds the newest log lines; nil keeps none.
 	Recent *RecentLog
 	// AlertGap is the least time between two rounds that alerts start; 0: the planner's default.
-	// For measurements.
+	// Only measurements set it.
 	AlertGap time.Duration
 }
 
-// Site is a whole pipeline in one process, or the parts of one role: what lasts as long as the
-// process, and the parts of a configuration.
+// Site runs a whole pipeline in one process, or the parts of one role. It has the parts of the
+// current configuration, and what lasts as long as the process.
 type Site struct {
 	stages
 	view       *view.Model // nil where the role shows nothing
@@ -71,7 +71,7 @@ type Site struct {
 	config *config.Config
 }
 
-// newSite is a site of which nothing is started.
+// newSite returns a site in which nothing has started.
 func newSite(o Options) *Site {
 	s := &Site{stages: stages{options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}}}
 	s.parts.Logger, s.parts.Stops = o.Logger, s.process.Ending.Stops
@@ -80,7 +80,7 @@ func newSite(o Options) *Site {
 	return s
 }
 
-// Open starts everything. On an error nothing is left running.
+// Open starts everything. On an error it stops what it has started.
 func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err error) {
 	if err := lookedUp(cfg); err != nil && o.Role != natsbus.Agent {
 		return nil, fmt.Errorf("open site: %w", err)
@@ -108,7 +108,7 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 		viewed.Dir = cfg.Storage.Path
 		s.view, s.exporter = view.New(viewed), exporter.New(s.process.Metrics)
 		configureExporter(s.exporter, cfg)
-		s.process.Ready.OnChange(s.view.Touch) // pages say at once that the bus is out of reach
+		s.process.Ready.OnChange(s.view.Touch) // pages then show at once that the bus is out of reach
 		if err := s.follow(ctx); err != nil {
 			return nil, err
 		}
@@ -134,9 +134,9 @@ func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err erro
 	return s, nil
 }
 
-// follow feeds the console and the metrics from the bus. The newest values, which are by far the
-// most, are delivered once for both; of decisions the console also wants the past, the metrics do
-// not.
+// follow feeds the console and the metrics from the bus. One subscription delivers the newest
+// values, which are most of the traffic, to both. The console also reads past decisions, which the
+// metrics do not need.
 func (s *Site) follow(ctx context.Context) error {
 	console, metrics := pipeline.NewHealth(pipeline.Work{}), pipeline.NewHealth(pipeline.Work{})
 	both := func(v trimtab.Value) {
@@ -180,10 +180,10 @@ func (s *Site) Failed() <-chan error { return s.process.Failed }
 // NotReady returns the reasons of the parts that are not ready, by name.
 func (s *Site) NotReady() map[string]string { return s.process.Ready.NotReady() }
 
-// WebAddress is where the page, the API and the metrics are.
+// WebAddress returns the address of the page, the API and the metrics.
 func (s *Site) WebAddress() string { return s.webAddress }
 
-// OTLPAddress is where OTLP over gRPC is received; "" when it is switched off.
+// OTLPAddress returns the address that receives OTLP over gRPC; "": it is switched off.
 func (s *Site) OTLPAddress() string { return s.otlpAddress }
 
 // Bus returns the bus of the stages.
@@ -192,12 +192,12 @@ func (s *Site) Bus() bus.Bus { return s.bus }
 // View returns the data of the page and the API; nil if the role shows nothing.
 func (s *Site) View() *view.Model { return s.view }
 
-// Metrics returns the metrics of /metrics.
+// Metrics returns the metrics served at /metrics.
 func (s *Site) Metrics() *metric.Set { return s.process.Metrics }
 
 func (s *Site) onClose(f func() error) { s.stops = append(s.stops, f) }
 
-// Close stops the parts in the reverse order of the flow, then the rest. It returns within
+// Close stops the parts in the reverse order of their start, then the rest. It returns within
 // [EndWithin], plus the time to restore knobs behind an API server; if something has not ended by
 // then it returns an error, and the caller must end the process.
 func (s *Site) Close() error {
@@ -259,7 +259,7 @@ func (s *Site) openWeb(cfg *config.Config) error {
 	ending, end := context.WithCancel(context.Background())
 	o := console.Options{
 		Metrics: promhttp.HandlerFor(s.process.Metrics, promhttp.HandlerOpts{EnableOpenMetrics: true,
-			DisableCompression: true}), // the console's handler does that, in a third of the time,
+			DisableCompression: true}), // the console's handler compresses, in a third of the time
 		Config: func() []byte { return s.Config().Redacted() }, Debug: s.options.Recent.texts(),
 		Ready: s.process.Ready.NotReady, Reload: s.reloader(), Hosts: s.options.Hosts,
 		Send:    func(ctx context.Context, c *trimtab.Command) error { return s.bus.Publish(ctx, c) },
@@ -293,7 +293,7 @@ func (s *Site) openWeb(cfg *config.Config) error {
 		}
 	}()
 	s.onClose(func() error {
-		// The streams of events, which have no end of their own.
+		// Ends the streams of events, which would otherwise run forever.
 		end()
 		s.process.Ending.Stops("web server")
 		ctx, cancel := s.process.Ending.Within(3 * time.Second)
@@ -302,7 +302,7 @@ func (s *Site) openWeb(cfg *config.Config) error {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = server.Close()
 		}
-		// Shutdown only knows what Serve has seen.
+		// Shutdown closes only the listeners that Serve has been given.
 		_ = l.Close()
 		<-done
 		return err
@@ -349,7 +349,7 @@ func (s *Site) Apply(ctx context.Context, cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	// Who asked for the reload may go away: half a change is none.
+	// The reload is completed even if the client that asked for it goes away.
 	if err := s.parts.Apply(context.WithoutCancel(ctx), next); err != nil {
 		return err
 	}

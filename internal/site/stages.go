@@ -36,32 +36,32 @@ import (
 	"google.golang.org/grpc"
 )
 
-// stages builds the parts of a configuration, and has what they share.
+// stages builds the parts of a configuration from what they share.
 type stages struct {
 	options  Options
 	process  supervise.Process
 	bus      *natsbus.Bus
-	exporter *exporter.Exporter              // nil where the role shows nothing
+	exporter *exporter.Exporter              // nil: the role shows nothing
 	recorder atomic.Pointer[record.Recorder] // nil: steps are not recorded
-	cluster  watchedCluster                  // whose workloads have knobs
+	cluster  watchedCluster                  // cluster whose workloads have knobs
 	beside   beside.Host                     // runs jobs and tasks beside the services of this host
 	webhook  webhook
-	// otlpAddress is where OTLP over gRPC is received.
+	// otlpAddress is the address that receives OTLP over gRPC.
 	otlpAddress string
 }
 
 // does reports whether the parts of a role run in this process.
 func (s *stages) does(r natsbus.Role) bool { return s.options.Role == "" || s.options.Role == r }
 
-// partsOf builds, without any effect, the parts of cfg in the order in which they start: first
-// those that only watch, then consumers before producers, the receivers last.
+// partsOf builds the parts of cfg, without starting them, in the order in which they start: first
+// those that only observe, then consumers before producers, the receivers last.
 func (s *stages) partsOf(cfg *config.Config) ([]supervise.Part, error) {
 	var next []supervise.Part
 	pooled := cfg.Pooled()
 	for _, b := range []struct {
-		role  natsbus.Role // empty: it looks itself
+		role  natsbus.Role // empty: the part itself decides
 		build func(*config.Config) ([]supervise.Part, error)
-		jobs  bool // it has to do with best-effort jobs, too
+		jobs  bool // it also serves best-effort jobs
 	}{
 		{"", s.exportParts, false}, {natsbus.Agent, s.actuatorPart, false}, {natsbus.Agent, s.beside.JobsPart, true}, {natsbus.Agent, s.beside.TasksPart, true},
 		{natsbus.Planner, s.plannerPart, false}, {natsbus.Planner, s.batchPart, true},
@@ -85,8 +85,8 @@ func (s *stages) partsOf(cfg *config.Config) ([]supervise.Part, error) {
 	return next, nil
 }
 
-// alone returns the lock for work that one process does at a time, in a bucket of its role; nil
-// if no other process can reach the bus.
+// alone returns the lock for work that only one process may do at a time, in a bucket of its role;
+// nil: no other process can reach the bus.
 func (s *stages) alone(cfg *config.Config, bucket, what string) (*pipeline.Alone, error) {
 	if cfg.NATS.URL == "" {
 		return nil, nil
@@ -128,7 +128,7 @@ func (s *stages) learnPart(cfg *config.Config) ([]supervise.Part, error) {
 	}, step, c, demandUtilityTexts(cfg))}, nil
 }
 
-// pathParts are one stage per partition.
+// pathParts returns one path stage for each partition.
 func (s *stages) pathParts(cfg *config.Config) ([]supervise.Part, error) {
 	var out []supervise.Part
 	for i := range cfg.Analyzer.Partitions {
@@ -138,7 +138,8 @@ func (s *stages) pathParts(cfg *config.Config) ([]supervise.Part, error) {
 			return nil, fmt.Errorf("set up analyzer path: %w", err)
 		}
 		name := "path-" + strconv.Itoa(i)
-		// Not a group alone: that would tear the traces of a partition apart.
+		// A subscriber group alone is not enough: it would spread the traces of a partition over
+		// its members.
 		alone, err := s.alone(cfg, natsbus.BucketAnalyzers, name)
 		if err != nil {
 			return nil, fmt.Errorf("set up analyzer path: %w", err)
@@ -153,7 +154,7 @@ func (s *stages) pathParts(cfg *config.Config) ([]supervise.Part, error) {
 	return out, nil
 }
 
-// tickOf returns how often a stage ticks when its work has this interval.
+// tickOf returns how often a stage with this interval ticks.
 func tickOf(interval time.Duration) time.Duration {
 	return max(20*time.Millisecond, min(time.Second, interval/4))
 }
@@ -184,8 +185,8 @@ func (s *stages) plannerPart(cfg *config.Config) ([]supervise.Part, error) {
 		Consumes: []bus.Subscription{
 			{Kind: trimtab.KindEstimate}, {Kind: trimtab.KindHolding},
 			{Kind: trimtab.KindOutcome},
-			// Nameless: every planner receives them, whichever leads, and none carries out what
-			// was asked before it started.
+			// Without a name: every planner receives them, whether it leads or not, and a new
+			// planner does not repeat old requests.
 			{Kind: trimtab.KindAlert}, {Kind: trimtab.KindCommand, Key: cfg.Pool.Name},
 			{Kind: colocation.KindContributions},
 		},
@@ -207,8 +208,8 @@ func (s *stages) batchPart(cfg *config.Config) ([]supervise.Part, error) {
 	return []supervise.Part{p}, err
 }
 
-// holderOf names this process in a leader's lock: no other has this storage on
-// this host.
+// holderOf returns this process's name in a leader's lock. It is unique since no other process on
+// this host uses this storage.
 func (s *stages) holderOf(cfg *config.Config) (string, error) {
 	storage, err := filepath.Abs(cfg.Storage.Path)
 	if err != nil {
@@ -217,7 +218,8 @@ func (s *stages) holderOf(cfg *config.Config) (string, error) {
 	return s.process.Host + ":" + storage, nil
 }
 
-// queryPart reads what spans do not show from Prometheus. Only one of several processes asks.
+// queryPart reads from Prometheus the quantities that spans do not have. Of several processes only
+// one does so.
 func (s *stages) queryPart(cfg *config.Config) ([]supervise.Part, error) {
 	queries := wire.Queries(cfg)
 	if len(queries) == 0 {
@@ -231,7 +233,7 @@ func (s *stages) queryPart(cfg *config.Config) ([]supervise.Part, error) {
 	if err != nil {
 		return nil, err
 	}
-	// It tells every round what it read, or why it read nothing.
+	// Each round it publishes what it read, or why it could not.
 	work := pipeline.Work{Round: c.Interval + c.Timeout, Every: trimtab.KindSample}
 	return []supervise.Part{s.process.Reading(alone, "prometheus", c, work, func(b bus.Bus) (supervise.Reader, error) {
 		c := c
@@ -240,9 +242,9 @@ func (s *stages) queryPart(cfg *config.Config) ([]supervise.Part, error) {
 	})}, nil
 }
 
-// shares reports whether other hosts may have knobs of the pool: always, except in a single
-// process that has all roles, on a bus that no other can reach. If so, a host's measured capacity
-// bounds what it is given, for the planner and the actuator; otherwise the file's value counts.
+// shares reports whether other hosts may have knobs of the pool: always, except in a single process
+// that has all roles, on a bus that no other can reach. If so, planner and actuator limit a host's
+// allocations to its measured capacity; otherwise to the configured capacity.
 func (s *stages) shares(cfg *config.Config) bool {
 	return s.options.Role != "" || cfg.ManyHosts(s.process.Host) != ""
 }
@@ -251,7 +253,7 @@ func (s *stages) shares(cfg *config.Config) bool {
 func (s *stages) groupPart(cfg *config.Config) ([]supervise.Part, error) {
 	groups := groupsOf(cfg, s.process.Host, s.shares(cfg))
 	if len(groups) == 0 || cfg.Pool.Resource() != "" && cfg.Pool.Resource() != trimtab.CPU {
-		return nil, nil // what they used is cores, which a pool of something else does not share
+		return nil, nil // these files give CPU use in cores, which the pool does not share
 	}
 	root, err := hostfs.CPURoot(cfg.Actuator.CgroupRoot)
 	if err != nil {
@@ -268,8 +270,8 @@ func (s *stages) groupPart(cfg *config.Config) ([]supervise.Part, error) {
 	})}, nil
 }
 
-// receiverParts listen for spans. They share one sink, whose bound on spans under way holds for
-// all together, so they have one key.
+// receiverParts listen for spans. They have one key, since they share one sink, which bounds the
+// spans in progress of all of them together.
 func (s *stages) receiverParts(cfg *config.Config) ([]supervise.Part, error) {
 	files, err := readTLS(cfg.OTLP.TLS, "OTLP receiver", "OTLP clients")
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/trimtab/trimtab/config"
 )
 
-// tlsFiles is the content of the files of a TLS section.
+// tlsFiles has the content of the files of a TLS section.
 type tlsFiles struct {
-	// cert, key and ca are the content: a reload compares it, so that a renewed certificate is
-	// used.
+	// cert, key and ca are the contents of the files. A reload compares them, so that a renewed
+	// certificate is used.
 	cert, key, ca []byte
 	pair          []tls.Certificate
 	pool          *x509.CertPool
@@ -27,8 +27,8 @@ func (f *tlsFiles) content() [][]byte {
 	return [][]byte{f.cert, f.key, f.ca}
 }
 
-// readTLS reads the files that a section names; nil if it names none. whom and peers say in
-// errors whose certificate and authorities these are.
+// readTLS reads the files that a section names; nil if it names none. Errors name the owner of the
+// certificate (whom) and those whose certificates are verified (peers).
 func readTLS(c config.TLS, whom, peers string) (f *tlsFiles, err error) {
 	if c == (config.TLS{}) {
 		return nil, nil
@@ -61,8 +61,8 @@ func readTLS(c config.TLS, whom, peers string) (f *tlsFiles, err error) {
 	return f, nil
 }
 
-// server is for a receiver, which asks for certificates of clients where
-// authorities are named; nil without files.
+// server returns the TLS configuration of a receiver, which verifies client certificates if a CA is
+// configured; nil without files.
 func (f *tlsFiles) server() *tls.Config {
 	if f == nil {
 		return nil
@@ -74,7 +74,7 @@ func (f *tlsFiles) server() *tls.Config {
 	return out
 }
 
-// client is for an endpoint; nil without files.
+// client returns the TLS configuration for an endpoint; nil without files.
 func (f *tlsFiles) client() *tls.Config {
 	if f == nil {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/trimtab/trimtab/whatif"
 )
 
-// solveWithin bounds each of the two solutions of a what-if; the best one found by then is the
-// answer, marked as cut.
+// solveWithin is the time limit for each of the two solutions of a what-if question. At the limit
+// the best solution so far is the answer, marked as incomplete.
 const solveWithin = 2 * time.Second
 
 // WhatIf answers a what-if question on a configuration with the planner's solver, from the data
@@ -39,7 +39,7 @@ func WhatIf(cfg *config.Config, v *view.Model, change whatif.Change, now time.Ti
 		return nil, err
 	}
 	q.Estimates, q.Holdings = v.Newest(now)
-	// The policy gives up by the clock, which is not the planner's to read.
+	// The site passes the deadlines in, since the planner reads no clock.
 	q.Before.Stop, q.After.Stop = late(time.Now().Add(solveWithin)), late(time.Now().Add(2*solveWithin))
 	out, err := planned.Answer(q)
 	if err != nil {
@@ -107,7 +107,8 @@ func workloadOf(cfg *config.Config, name string) *config.Workload {
 	return nil
 }
 
-// reweigh changes the weight of a workload, or of a group that has members.
+// reweigh changes the weight of a workload, or of a group with members. It returns false if there
+// is neither.
 func reweigh(cfg *config.Config, name string, weight float64) bool {
 	if w := workloadOf(cfg, name); w != nil {
 		w.Weight = weight
@@ -125,7 +126,7 @@ func reweigh(cfg *config.Config, name string, weight float64) bool {
 	return true
 }
 
-// ask changes an SLO as a person writes it: 200ms, 99% or 0.95.
+// ask sets an SLO from text as a person writes it: 200ms, 99% or 0.95.
 func ask(slo *config.SLO, name, text string) error {
 	const want = "want a latency such as 200ms, a share such as 99%, or a performance such as 0.95"
 	if slo.Entry != "" {

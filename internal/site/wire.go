@@ -23,10 +23,10 @@ import (
 	"github.com/trimtab/trimtab/planner/guard"
 )
 
-// This file converts the configuration for each stage, and does nothing else.
+// This file only converts the configuration for each stage.
 
-// utilityTexts returns the sources of the workloads' utilities and of the operator's own
-// objective.
+// utilityTexts returns the source texts of the workloads' utility functions and of the operator's
+// own objective.
 func utilityTexts(cfg *config.Config) (all []string) {
 	for i := range cfg.Workloads {
 		all = append(all, cfg.Workloads[i].Utility)
@@ -34,8 +34,8 @@ func utilityTexts(cfg *config.Config) (all []string) {
 	return all
 }
 
-// demandUtilityTexts returns the utilities of the workloads whose declared demand depends on
-// them.
+// demandUtilityTexts returns the source texts of the utility functions on which a declared demand
+// depends.
 func demandUtilityTexts(cfg *config.Config) (all []string) {
 	for i := range cfg.Workloads {
 		if w := &cfg.Workloads[i]; w.Fallback.Demand > 0 {
@@ -45,7 +45,7 @@ func demandUtilityTexts(cfg *config.Config) (all []string) {
 	return all
 }
 
-// PathConfig converts the file's settings for the path step of a partition.
+// PathConfig converts the configuration for the path step of a partition.
 func PathConfig(cfg *config.Config, partition int) path.Config {
 	c := path.Config{
 		Discover: true, Every: cfg.Analyzer.ReportInterval, Timeout: cfg.Analyzer.TraceTimeout, Lateness: min(collected, cfg.Analyzer.TraceTimeout), MaxSpans: cfg.Analyzer.MaxSpans,
@@ -64,18 +64,17 @@ func PathConfig(cfg *config.Config, partition int) path.Config {
 	return c
 }
 
-// collected is how long a service that is unknown, or known to batch its spans, may take to send
-// them: OpenTelemetry's SDKs and Envoy batch for 5 s by default.
+// collected is how long a service may take to send its spans, if it is unknown or known to batch
+// them. OpenTelemetry's SDKs and Envoy batch for 5 s by default.
 const collected = 6 * time.Second
 
-// AnalyzerConfig converts the file's settings for the analyzer.
+// AnalyzerConfig converts the configuration for the analyzer.
 func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 	cfg = cfg.Pooled()
 	level := cfg.Analyzer.Confidence
 	report := cfg.Analyzer.ReportInterval
 	coming := auto.Config{Horizon: max(1, int((cfg.Round+report-1)/report)), Level: level, Step: report}
-	// Both constructors only refuse bad settings: asked once here, they cannot
-	// fail later.
+	// Both constructors fail only for invalid settings; checked once here, they cannot fail later.
 	if _, err := auto.New("auto", coming); err != nil {
 		return analyzer.Config{}, err
 	}
@@ -100,11 +99,11 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 		}
 		out.MaxLoad, out.Servpods = w.MaxLoad, servpodsOf(w)
 		if c.Entry != "" && w.Mode == trimtab.Off {
-			out.Resource = "" // watched, and no part of the application
+			out.Resource = "" // it is only observed, and is no part of the application
 		}
 		if b := w.Knob.Bounds(); b != nil {
 			out.Min, out.Max = b.Min, b.Max
-			if r := w.Knob.Replicas; r != nil { // the curve is over size times number
+			if r := w.Knob.Replicas; r != nil { // the curve is a function of the pods' size times their number
 				out.Max, out.Ahead = min(b.Max*float64(r.Max), cfg.Pool.Capacity()), max(r.Startup, time.Minute)
 			}
 			out.Learner = learner
@@ -121,7 +120,7 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 	return c, nil
 }
 
-// servpodsOf are the thresholds that an operator declared.
+// servpodsOf returns the thresholds that the operator declared.
 func servpodsOf(w *config.Workload) map[string]contribution.Thresholds {
 	out := make(map[string]contribution.Thresholds, len(w.Servpods))
 	for name, s := range w.Servpods {
@@ -137,8 +136,7 @@ func servpodsOf(w *config.Workload) map[string]contribution.Thresholds {
 	return out
 }
 
-// fallbackOf reads what an operator declared for when a workload's performance
-// is missing.
+// fallbackOf returns the declared fallback for when a workload's performance is missing.
 func fallbackOf(w *config.Workload) (analyzer.Fallback, error) {
 	f := analyzer.Fallback{Proxy: w.Fallback.Proxy != ""}
 	if w.Fallback.Demand > 0 {
@@ -162,10 +160,10 @@ func fallbackOf(w *config.Workload) (analyzer.Fallback, error) {
 	return f, nil
 }
 
-// maxProfile bounds the bytes of a profile.
+// maxProfile is the largest profile file, in bytes.
 const maxProfile = 1 << 20
 
-// axesOf lists the resources beside the first for which a workload has a knob.
+// axesOf lists the resources, other than the first, for which a workload has a knob.
 func axesOf(cfg *config.Config, w *config.Workload) []analyzer.Axis {
 	var out []analyzer.Axis
 	for _, s := range further(cfg) {
@@ -176,13 +174,13 @@ func axesOf(cfg *config.Config, w *config.Workload) []analyzer.Axis {
 	return out
 }
 
-// further lists the resources of the pool beside the first.
+// further lists the resources of the pool other than the first.
 func further(cfg *config.Config) []config.Share {
 	shares := cfg.Pool.Shares()
 	return shares[min(1, len(shares)):]
 }
 
-// source returns where a quantity comes from: a query's answer, or the spans.
+// source says where a quantity comes from: the answer to a query, or spans.
 func source(query string) string {
 	if query != "" {
 		return analyzer.FromPrometheus
@@ -190,7 +188,7 @@ func source(query string) string {
 	return analyzer.FromSpans
 }
 
-// PlannerConfig converts the file's settings for the planner.
+// PlannerConfig converts the configuration for the planner.
 func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 	cfg = cfg.Pooled()
 	policy, err := PolicyOf(cfg)
@@ -212,7 +210,7 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		var utility func(float64) float64
-		if w.Mode != trimtab.Off || w.SLO.Target() > 0 { // who is only watched needs no SLO
+		if w.Mode != trimtab.Off || w.SLO.Target() > 0 { // a workload that is only observed needs no SLO
 			var err error
 			if utility, err = w.UtilityFunc(); err != nil {
 				return c, fmt.Errorf("utility of %s: %w", w.Name, err)
@@ -239,7 +237,7 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 	return c, entitle(&c, cfg)
 }
 
-// orNone turns the file's 0, "no limit", into the guard's negative value.
+// orNone converts a configured 0, "no limit", into the guard's negative value.
 func orNone[T ~int64 | ~float64](v T) T {
 	if v == 0 {
 		return -1
@@ -265,8 +263,8 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 	return l
 }
 
-// groupsOf lists the groups that a host reads. Their samples are of the whole workload, unless it
-// has instances, or other hosts may have it too.
+// groupsOf lists the control groups that a host reads. Their samples describe the whole workload,
+// unless it has instances or may run on other hosts, too.
 func groupsOf(cfg *config.Config, host string, fleet bool) []cgroup.Target {
 	var out []cgroup.Target
 	for i := range cfg.Workloads {

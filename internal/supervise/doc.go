@@ -1,6 +1,6 @@
-// Package supervise starts, replaces and stops the parts of one process: what a
-// reload left alone goes on, what it changed is stopped in the reverse order of
-// the flow and started anew, and the end of the process is bounded whatever hangs.
+// Package supervise starts, replaces and stops the parts of one process: parts that a reload did
+// not change continue, changed ones are stopped in the reverse order of the flow and started again,
+// and the end of the process has a time limit whatever hangs.
 //
 //	err := parts.Apply(ctx, next) // only what changed is restarted
 //

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// The end of a process. systemd kills it 30 s after it asked (TimeoutStopSec of the
-// units), so that all waits together are bounded, whatever does not answer: a full disk,
-// a NATS server that is away, a collector of yours. What was not put back by then the
-// watchdog puts back.
+// The end of a process. systemd kills it 30 s after it asked (TimeoutStopSec of the units), so that
+// all waits together are bounded, whatever does not answer: a full disk, a NATS server that is
+// away, a collector of yours. The watchdog restores limits that were not restored by then.
 const (
-	// EndBus bounds what stages wait for the bus, to publish and to save what they learnt.
+	// EndBus is how long stages may wait for the bus at the end, to publish and to save the learned
+	// state.
 	EndBus = 10 * time.Second
-	// endParts bounds what puts limits back, ends tasks and answers requests.
+	// endParts is the time limit of the parts that restore limits, end tasks and answer requests.
 	endParts = 20 * time.Second
 	// EndWithin bounds all of it.
 	EndWithin = 27 * time.Second
@@ -23,11 +23,11 @@ const (
 // Ending is the time that the end of the process has left.
 type Ending struct {
 	mu    sync.Mutex
-	began time.Time // zero: it does not end
+	began time.Time // zero: the process is not ending
 	// longer is how much longer the rate limits of an API server make the end take. The process
 	// manager must wait as long: see actuator.MaxCloseTime.
 	longer time.Duration
-	// part is what is being stopped.
+	// part is the part that is being stopped.
 	part string
 }
 
@@ -41,8 +41,8 @@ func (e *Ending) Begin() (began time.Time, first bool) {
 	return e.began, first
 }
 
-// Lengthen gives the end so much more time, and returns until when it may wait for the
-// bus; zero: nothing ends.
+// Lengthen adds to the time of the end, and returns until when the end may wait for the bus; zero:
+// the process is not ending.
 func (e *Ending) Lengthen(by time.Duration) (bus time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -65,7 +65,7 @@ func (e *Ending) Within(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(context.Background(), until)
 }
 
-// Stops notes what is being stopped.
+// Stops records the part that is being stopped.
 func (e *Ending) Stops(part string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 // Part is one stage or service of a configuration, not yet started.
 type Part struct {
 	Name string
-	// Key is the digest of what it was built from: over a reload, a part with the same key
-	// continues undisturbed.
+	// Key is the digest of the values from which the part is built: over a reload, a part with the
+	// same key continues undisturbed.
 	Key string
 	// Start returns when the part works, or takes too long to, which readiness then shows. stop
 	// ends it; ctx bounds only the start.
 	Start func(ctx context.Context) (stop func() error, err error)
-	// Leaves, if not nil, is called before the part is stopped, with what its successor is built
-	// from; nil: it has none.
+	// Leaves, if not nil, is called before the part is stopped, with the values from which its
+	// successor is built; nil: it has no successor.
 	Leaves func(next any)
 	Built  any
 }
@@ -28,7 +28,7 @@ type Part struct {
 // the reverse order, so that inputs received are still handled.
 type Parts struct {
 	Logger *slog.Logger
-	// Stops is called with what is being stopped.
+	// Stops is called with the part that is being stopped.
 	Stops func(part string)
 
 	mu      sync.Mutex
@@ -87,7 +87,7 @@ func (p *Parts) change(ctx context.Context, next []Part) error {
 		p.Logger.Debug("starting", "part", n.Name)
 		stop, e := n.Start(ctx)
 		if e != nil {
-			// What is kept must not be lost, whatever its place.
+			// A kept part must not be lost, whatever its position.
 			for _, r := range kept {
 				if !slices.ContainsFunc(p.running, func(x runningPart) bool { return x.Name == r.Name }) {
 					p.running = append(p.running, r)
@@ -100,7 +100,7 @@ func (p *Parts) change(ctx context.Context, next []Part) error {
 	return err
 }
 
-// builtOf returns what the part of that name is built from; nil: there is none.
+// builtOf returns the values from which the part with that name is built; nil: there is none.
 func builtOf(all []Part, name string) any {
 	for _, p := range all {
 		if p.Name == name {

@@ -14,9 +14,9 @@ import (
 
 // Process is shared by all parts of one process.
 type Process struct {
-	// Host is what this host calls itself.
+	// Host is the name of this host.
 	Host string
-	// Bus is what the stages meet on; nil until it is open.
+	// Bus is the bus of the stages; nil until it is open.
 	Bus     bus.Bus
 	Metrics *metric.Set
 	Logger  *slog.Logger
@@ -46,7 +46,7 @@ func (p *Process) Background(ctx context.Context, name string, run func(context.
 	}
 }
 
-// Working runs a part that is no stage, and reports by its health whether it works.
+// Working runs a part that is not a stage, and reports by its health whether it works.
 func (p *Process) Working(name string, h *pipeline.Health, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithCancel(ctx)

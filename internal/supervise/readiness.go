@@ -20,8 +20,8 @@ type Readiness struct {
 	mu    sync.Mutex
 	why   map[string]string    // of every part, "" when it is ready
 	since map[string]time.Time // when that changed
-	notes map[string]string    // what a part that is ready does without
-	// changed is called when a part became ready or is no longer; nil: nobody asks.
+	notes map[string]string    // what a part that is ready lacks
+	// changed is called when a part became ready or stopped being ready; it may be nil.
 	changed func()
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/pipeline"
 )
 
-// startWait is how long a stage may take to work before the parts that send to it are started
-// anyway.
+// startWait is how long the start waits for a stage to work before it starts the parts that send to
+// the stage anyway.
 const startWait = 2 * time.Second
 
 // Stage makes a part from a pure step that is built from the given values.

@@ -33,7 +33,7 @@ const (
 	ReportEnv = "TRIMTAB_TRIALS"
 )
 
-// Report is what a trial has tried so far. The last one of a test counts.
+// Report has the counts of a trial so far. The last one of a test counts.
 type Report struct {
 	Test     string
 	Seed     uint64
@@ -59,8 +59,8 @@ type Trial struct {
 	told   time.Time
 }
 
-// Start begins a trial of a number of cases, or of as many as the environment
-// says. The seed is printed.
+// Start begins a trial with a number of cases, which the environment may override. The seed is
+// printed.
 func Start(t testing.TB, cases int) *Trial {
 	t.Helper()
 	tr := &Trial{N: Cases(t, cases), Seed: rand.Uint64(), t: t}

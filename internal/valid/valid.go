@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// MaxText bounds a text that tells a reason or names a place, in bytes.
+	// MaxText is the longest text with a reason or a location, in bytes.
 	MaxText = 32 << 10
 	// MaxName bounds a name, in bytes.
 	MaxName = 253

@@ -40,7 +40,7 @@ func Bus(cfg *config.Config, role natsbus.Role, host string) (natsbus.Config, er
 	return c, nil
 }
 
-// Queries lists what Prometheus is asked.
+// Queries lists the queries to Prometheus.
 func Queries(cfg *config.Config) []prometheus.Query {
 	var out []prometheus.Query
 	for i := range cfg.Workloads {

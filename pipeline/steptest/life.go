@@ -25,7 +25,7 @@ type Life struct {
 	resting bool
 }
 
-// call is one call of the step. The texts are those of the values at that time.
+// call records one call of the step. The texts are those of the values at that time.
 type call struct {
 	at   time.Time
 	in   trimtab.Value // nil: a tick

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// frozen is a job that was suspended.
+// frozen records a suspended job.
 type frozen struct {
-	// Had is what it had.
+	// Had are its amounts before.
 	Had Amounts `json:"had,omitempty"`
-	// Alone says that others went on.
+	// Alone says that other jobs were not suspended with it.
 	Alone bool `json:"alone,omitempty"`
 }
 
-// floor returns the least that a running job may be cut to. If it is unknown how much memory a
-// job uses, its memory is not cut.
+// floor returns the least amount to which a running job may be cut. If it is unknown how much
+// memory a job uses, its memory is not cut.
 func (z *sizes) floor(s *allocation, k int, name string) float64 {
 	least, ok := s.job.Least[name]
 	if !(least >= 0 && least <= greatestAmount) {
@@ -49,7 +49,7 @@ func (z *sizes) lower(r *round, i, k int, by float64) bool {
 	return true
 }
 
-// park suspends a job and remembers what it had.
+// park suspends a job and records its amounts.
 func (m *memory) park(r *round, i int, alone bool) {
 	if m.Frozen == nil {
 		m.Frozen = map[string]frozen{}
@@ -65,7 +65,7 @@ func (m *memory) park(r *round, i int, alone bool) {
 	r.suspend(i)
 }
 
-// forget forgets jobs that are not suspended any more.
+// forget drops the records of jobs that are no longer suspended.
 func (m *memory) forget(r *round) {
 	if len(m.Frozen) == 0 {
 		return
@@ -83,8 +83,9 @@ func (m *memory) forget(r *round) {
 	}
 }
 
-// fit cuts jobs until they fit the capacity: first, in the order of the queue, each down to what
-// it needs, then the first of the queue. It reports whether it had to cut.
+// fit cuts jobs until they fit the capacity. It first cuts each job down to its need, in the order
+// of the queue. Then, from the front of the queue, it suspends jobs, or kills them if memory is
+// short. It reports whether it had to cut.
 func (p *policy) fit(r *round) (forced bool) {
 	for k, name := range r.names {
 		if r.free(k) >= 0 {
@@ -117,9 +118,9 @@ func (p *policy) fit(r *round) (forced bool) {
 	return forced
 }
 
-// stop frees at once what the top level of the queue holds. It suspends these jobs, which lose
-// nothing by that, or kills the first of them; a policy that treats all jobs alike kills all. It
-// returns the factor by which the wait for growth gets longer.
+// stop frees at once the resources of the jobs in the top level of the queue. It suspends these
+// jobs, which lose no work, and, if kills is set, kills the first of them. A policy that treats all
+// jobs alike kills all. stop returns the factor by which the wait for growth gets longer.
 func (p *policy) stop(r *round, share float64, kills bool) int {
 	places, size := p.queue(r, share)
 	for n, i := range places[:size] {
@@ -173,10 +174,10 @@ func (p *policy) cut(r *round, v verdict) int {
 	return 2
 }
 
-// deflation is the share that deflation takes from each job per tick.
+// deflation is the share of its amounts that the policy deflation takes from each job per tick.
 const deflation = 0.1
 
-// turns reports whether one of some resources is turned for a job.
+// turns reports whether one of the resources can be set for a job.
 func (r *round) turns(i int, names ...string) bool {
 	for k, name := range r.names {
 		if slices.Contains(names, name) && !math.IsNaN(r.allocations[i].to[k]) {
@@ -187,7 +188,7 @@ func (r *round) turns(i int, names ...string) bool {
 }
 
 // resume resumes all jobs that were suspended together, or else one that was suspended alone. It
-// reports whether any resumed.
+// reports whether it resumed any.
 func (p *policy) resume(r *round) (any bool) {
 	for _, alone := range []bool{false, true} {
 		for i := range r.allocations {
@@ -213,8 +214,8 @@ func (p *policy) resume(r *round) (any bool) {
 	return false
 }
 
-// back returns what a suspended job resumes with: what it had, as far as that is free, and at
-// least what a new job gets.
+// back returns the amount with which a suspended job resumes: its former amount, as far as that is
+// free, and at least the amount of a new job.
 func (z *sizes) back(r *round, s *allocation, f frozen, name string, k int) float64 {
 	v, ok := f.Had[name]
 	if !ok {
@@ -237,8 +238,8 @@ func (z *sizes) back(r *round, s *allocation, f frozen, name string, k int) floa
 	return v
 }
 
-// begin starts the first waiting job that fits. Where no knob limits the cores of a job, none
-// starts.
+// begin starts the first waiting job that fits. It starts none if no knob limits the cores of a
+// job.
 func (p *policy) begin(r *round) bool {
 	if index(r.names, cpu) < 0 && index(r.names, cores) < 0 {
 		return false
@@ -256,8 +257,8 @@ func (p *policy) begin(r *round) bool {
 	return false
 }
 
-// first returns what a new job gets: its start amount; of cache and memory bandwidth what is
-// left, if that is less.
+// first returns the amount of a new job: its start amount; of cache and memory bandwidth less if
+// only less is left.
 func (z *sizes) first(r *round, s *allocation, name string, k int) float64 {
 	v, ok := z.start[name]
 	if name == network {
@@ -276,7 +277,7 @@ func (z *sizes) first(r *round, s *allocation, name string, k int) float64 {
 	return math.Min(v, most(s, name))
 }
 
-// most returns the most that a job can be given.
+// most returns the largest amount that a job may get.
 func most(s *allocation, name string) float64 {
 	if v, ok := s.job.Most[name]; ok && v >= 0 {
 		return v
@@ -284,7 +285,7 @@ func most(s *allocation, name string) float64 {
 	return math.Inf(1)
 }
 
-// grow starts one job and gives one step to another, the one that has least.
+// grow starts one job, and gives one step to the job that has the least.
 func (p *policy) grow(r *round) bool {
 	places := r.order[:0]
 	for i := range r.allocations {
@@ -306,7 +307,7 @@ func (p *policy) grow(r *round) bool {
 	return any
 }
 
-// size returns how many cores a job has.
+// size returns the number of cores of a job.
 func (r *round) size(i int) float64 {
 	for k, name := range r.names {
 		if name == cpu || name == cores {
@@ -316,8 +317,8 @@ func (r *round) size(i int) float64 {
 	return 0
 }
 
-// growOne gives a job one step of each resource that is left. It reports whether it got
-// any, and any of cores, cache or bandwidth.
+// growOne gives a job one step of each resource that is left. It reports whether the job got any,
+// and whether it got cores, cache or bandwidth.
 func (z *sizes) growOne(r *round, i int) (any, shared bool) {
 	s := &r.allocations[i]
 	for k, name := range r.names {
@@ -337,7 +338,7 @@ func (z *sizes) growOne(r *round, i int) (any, shared bool) {
 	return any, shared
 }
 
-// growFreely starts and resumes all jobs that fit, and gives each one step.
+// growFreely starts and resumes all jobs that fit, and gives each job one step.
 func (p *policy) growFreely(r *round) {
 	for p.resume(r) {
 	}

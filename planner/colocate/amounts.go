@@ -13,7 +13,7 @@ const (
 	network   = "network"
 )
 
-// greatestAmount bounds every amount: an exabyte.
+// greatestAmount is the largest valid amount: an exabyte.
 const greatestAmount = 1e18
 
 const (
@@ -21,11 +21,11 @@ const (
 	mib = 1 << 20
 )
 
-// whole reports whether a resource is given in whole numbers.
+// whole reports whether amounts of a resource are whole numbers.
 func whole(resource string) bool { return resource == cores || resource == llc }
 
-// DefaultStart returns what a new job gets of a capacity: one step, and 2 GiB of memory, never
-// more than the capacity. Network and frequency follow from what is free.
+// DefaultStart returns the amounts of a new job for a capacity: one step, and 2 GiB of memory,
+// never more than the capacity. Network and frequency depend on what is free.
 func DefaultStart(capacity Amounts) Amounts {
 	start := DefaultStep(capacity)
 	if v, ok := capacity[ram]; ok {
@@ -34,9 +34,9 @@ func DefaultStart(capacity Amounts) Amounts {
 	return start
 }
 
-// DefaultStep returns what one decision gives or takes: 10% of CPU time, cache (at least one way)
-// and memory bandwidth, and 100 MiB of memory. CPU is at most one core (the paper's step, on
-// hosts of 40), which is half of a host of two.
+// DefaultStep returns the amounts that one decision gives or takes: 10% of CPU time, cache (at
+// least one way) and memory bandwidth, and 100 MiB of memory. A step of CPU is at most one core,
+// the paper's step on hosts of 40 cores; on a host of two that is half.
 func DefaultStep(capacity Amounts) Amounts {
 	step := Amounts{}
 	for name, v := range capacity {

@@ -5,28 +5,29 @@ import (
 	"time"
 )
 
-// Which resource was too much; not in algorithm 2. A miss soon after a step beyond a ceiling is
-// blamed on that resource alone. Any other miss is blamed on all Servpods of the service, on each
-// by its share of the contribution, since the hosts do not know of each other. If the service
-// misses again, the next blame takes twice as much from all of them, and so on.
+// This file decides which resource of jobs caused a missed SLO; it is not in algorithm 2. A miss
+// soon after a step beyond a ceiling is attributed to that resource alone. Any other miss is
+// attributed to all Servpods of the service, to each by its share of the contribution, since the
+// hosts do not know of each other. If the service misses again, all of them lower their ceilings by
+// twice as much, and so on.
 const (
-	// blamed is for how many periods, beyond the window of the measurement, a step is
-	// blamed.
+	// blamed is the number of periods, beyond the window of the measurement, for which a miss is
+	// attributed to a step.
 	blamed = 4
-	// leastPart is the least share of a Servpod. For the time remembered, a blame makes the next
-	// one greater.
+	// leastPart is the least share that is assumed for a Servpod. A blame within the time
+	// remembered makes the next one greater.
 	leastPart, remembered = 0.1, 10 * time.Minute
 	mostBlames            = 10
 	// slight is the fraction of a full reduction of the ceilings that applies to a miss by a
 	// slack of 0; from a slack of slight − 1 down the reduction is full.
 	slight = 0.25
-	// maxTry bounds the ticks that a resource waits after a step that failed.
+	// maxTry is the largest number of ticks that a resource waits after a step that failed.
 	maxTry = 150
 )
 
-// back returns by what fraction a stop lowers the ceiling of a resource: least for cores, which
-// jobs gain most from. Other resources have no ceiling. Of two settings tried in lab/colocate
-// (seed 1, 3 hours, both loads) this is the one with more work done.
+// back returns the fraction by which a stop lowers the ceiling of a resource. It is least for
+// cores, which help jobs most; other resources have no ceiling. Of two settings tried in
+// lab/colocate (seed 1, 3 hours, both loads) this one did more work.
 func back(resource string) float64 {
 	switch resource {
 	case llc:
@@ -39,8 +40,8 @@ func back(resource string) float64 {
 	return 0
 }
 
-// remember records what was proven, and lowers the ceilings of the service that decides, once
-// until it is calm again.
+// remember records what was proven safe. It lowers the ceilings of the deciding service, once until
+// that is calm again.
 func (p *policy) remember(r *round, v *verdict) {
 	if v.free || p.rules.limits != nil {
 		return
@@ -67,7 +68,7 @@ func (p *policy) remember(r *round, v *verdict) {
 	}
 }
 
-// suspected reports whether the last step beyond a ceiling is too recent to be called safe.
+// suspected reports whether the last step beyond a ceiling is too recent to be known as safe.
 func (p *policy) suspected(r *round) bool {
 	window := time.Duration(0)
 	for i := range r.o.Services {
@@ -76,7 +77,7 @@ func (p *policy) suspected(r *round) bool {
 	return p.Tried.Resource != "" && r.o.Time.Sub(p.Tried.At) <= blamed*p.Period+window
 }
 
-// blameTried takes back the last step beyond a ceiling.
+// blameTried lowers the ceiling again that the last step exceeded.
 func (p *policy) blameTried(r *round, s *standing) {
 	name := p.Tried.Resource
 	p.Tried.Resource = ""
@@ -90,7 +91,7 @@ func (p *policy) blameTried(r *round, s *standing) {
 	}
 }
 
-// blameAll lowers the ceilings of all resources.
+// blameAll lowers the ceilings of all resources of a service.
 func (p *policy) blameAll(r *round, v *verdict, s *standing) {
 	if r.o.Time.Sub(s.Blamed) > remembered {
 		s.Blames = 0
@@ -123,7 +124,7 @@ func (s *standing) tooMuch(name string, n float64) {
 	}
 }
 
-// table is one of some tables, made when it is asked for.
+// table returns the table of that name, and creates it if needed.
 func table(of *map[string]ceiling, name string) ceiling {
 	if *of == nil {
 		*of = map[string]ceiling{}
@@ -140,9 +141,9 @@ type tried struct {
 	At       time.Time `json:"at,omitzero"`
 }
 
-// try is the history of steps of one resource beyond its ceilings.
+// try is the history of one resource's steps beyond its ceilings.
 type try struct {
-	// Wait is for how many ticks, about, until Next. Count is how many waits there were.
+	// Wait is the number of ticks, about, until Next. Count is how many waits there were.
 	Wait  int       `json:"wait"`
 	Next  time.Time `json:"next,omitzero"`
 	Count int       `json:"count,omitempty"`
@@ -160,8 +161,8 @@ func (m *memory) tryOf(name string) *try {
 }
 
 // postpone makes a resource wait for half to one and a half of its time, by a hash of host and
-// count: so hosts that share a service do not try at once, and each can attribute what follows to
-// its own step.
+// count: so hosts that share a service do not try at the same time, and each can attribute a miss
+// to its own step.
 func (p *policy) postpone(r *round, name string, t *try) {
 	t.Count = (t.Count + 1) % (1 << 20)
 	h := (hash(p.Host) ^ hash(name) + uint64(t.Count)) * 0x9e3779b97f4a7c15

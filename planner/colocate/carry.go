@@ -13,13 +13,13 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// goal is what a job is to get, by resource.
+// goal has the amounts that a job is to get, by resource.
 type goal struct {
 	to  map[string]float64
 	act Act
 }
 
-// carry makes actions of the decision.
+// carry converts the decision into actions.
 func (s *Step) carry(now time.Time) issue.Decision {
 	d := issue.Decision{Plan: trimtab.Plan{Held: s.held(), Cause: s.cause()}}
 	goals := map[string]*goal{}
@@ -48,7 +48,7 @@ func (s *Step) carry(now time.Time) issue.Decision {
 			t.suspend(g)
 		}
 		if k := t.usable(weight); k != nil && k.Now() > k.Held.Min {
-			g.to[weight] = k.Held.Min // what is free is theirs, and nothing else
+			g.to[weight] = k.Held.Min // jobs get only idle CPU time
 		}
 		for i := range s.resources {
 			if v, ok := g.to[s.resources[i].Name]; ok {
@@ -76,8 +76,8 @@ func (g *goal) take(c *Change) {
 	}
 }
 
-// kill ends a job where its knob can, and suspends it too: if a supervisor starts another in its
-// group, that one is frozen with the least amounts and waits for its turn.
+// kill ends a job if its knob can, and suspends it too: if a supervisor starts another in its
+// group, that one is frozen, gets the least amounts and waits for its turn.
 func (t *tenant) kill(g *goal) {
 	if t.usable(alive) == nil {
 		delete(g.to, alive)
@@ -97,8 +97,7 @@ func killsFirst(shrinks []trimtab.Action) {
 	slices.SortStableFunc(shrinks, func(a, b trimtab.Action) int { return cmp.Compare(rank(a), rank(b)) })
 }
 
-// suspend leaves a job its memory, and of everything else the least that its knobs
-// can be set to.
+// suspend sets the knobs of a job, except memory, to their least amounts.
 func (t *tenant) suspend(g *goal) {
 	g.to[running] = 0
 	for name := range t.knobs {
@@ -108,7 +107,7 @@ func (t *tenant) suspend(g *goal) {
 	}
 }
 
-// put adds what sets one knob, if it is not there yet.
+// put adds the action that sets one knob, unless it has that value.
 func (s *Step) put(now time.Time, d *issue.Decision, t *tenant, r *issue.Resource, v float64, act Act) {
 	k := t.usable(r.Name)
 	if k == nil {
@@ -127,7 +126,7 @@ func (s *Step) put(now time.Time, d *issue.Decision, t *tenant, r *issue.Resourc
 	}
 }
 
-// action sets a knob within its bounds, and is false where it is there already.
+// action returns the action that sets a knob within its bounds; false: it has that value.
 func (s *Step) action(now time.Time, k *ledger.Knob, r *issue.Resource, v float64, act Act) (trimtab.Action, bool) {
 	v = math.Floor(v/r.Quantum+1e-6) * r.Quantum
 	v = math.Min(math.Max(v, math.Max(k.Held.Min, least(r.Name, k))), k.Most())
@@ -145,7 +144,8 @@ func (s *Step) action(now time.Time, k *ledger.Knob, r *issue.Resource, v float6
 		Why: trimtab.Reason{Summary: why, NextCheck: now.Add(s.config.Period)}}, true
 }
 
-// least is what a stock may be lowered to: no less than what is in use.
+// least returns the least amount of a resource that a job occupies, such as memory: not below the
+// amount in use.
 func least(resource string, k *ledger.Knob) float64 {
 	if resource == ram {
 		return k.Held.Floor
@@ -153,8 +153,8 @@ func least(resource string, k *ledger.Knob) float64 {
 	return 0
 }
 
-// advise recommends for a job that another program controls what would be done to it: that it is
-// suspended, while jobs are stopped or suspended.
+// advise recommends what it would do with a job that another program controls: suspend it while
+// jobs are stopped or suspended.
 func (s *Step) advise(now time.Time, d *issue.Decision, t *tenant) {
 	k := t.knobs[running]
 	if s.decided.Verb != StopBE && s.decided.Verb != SuspendBE || k == nil || s.released[t.workload] {

@@ -2,10 +2,11 @@ package colocate
 
 import "math"
 
-// ceiling is how much of one resource jobs had beside a service when they were last stopped or
-// cut for it, less the cut, by the service's load in steps of 1/bins; 0: not known. It is not in
-// algorithm 2. What was too much at a load is not given again at once, and is taken before the
-// load gets there, by cuts that lose no work.
+// ceiling is the amount of one resource above which jobs harmed a service, by the service's load in
+// steps of 1/bins; 0: unknown. It is the amount that jobs had when they were last stopped or cut
+// for the service, reduced by the cut. It is not in algorithm 2. Jobs do not get more than the
+// ceiling again at once, and are cut to it, without losing work, before the load rises to that
+// level.
 type ceiling []float64
 
 const bins = 20
@@ -17,7 +18,7 @@ func bin(load float64) int {
 	return int(math.Min(load*bins, bins))
 }
 
-// lower notes that n were too many at a load, and at every higher one.
+// lower records that n was too much at a load, and so at every higher one.
 func (c ceiling) lower(load, n float64) {
 	for b := bin(load); b < len(c); b++ {
 		if c[b] == 0 || n < c[b] {
@@ -26,7 +27,7 @@ func (c ceiling) lower(load, n float64) {
 	}
 }
 
-// raise notes that n did no harm at a load, nor would at a lower one.
+// raise records that n did no harm at a load, and so would not at a lower one.
 func (c ceiling) raise(load, n float64) {
 	for b := 0; b <= bin(load) && b < len(c); b++ {
 		if c[b] > 0 {
@@ -35,7 +36,7 @@ func (c ceiling) raise(load, n float64) {
 	}
 }
 
-// at is the ceiling at a load, +Inf where none is known.
+// at returns the ceiling at a load, +Inf if none is known.
 func (c ceiling) at(load float64) float64 {
 	if b := bin(load); b < len(c) && c[b] > 0 {
 		return c[b]
@@ -43,8 +44,8 @@ func (c ceiling) at(load float64) float64 {
 	return math.Inf(1)
 }
 
-// bound returns the least ceiling of a resource over all services, at their loads plus shift.
-// Above a loadlimit it is what was proven there, plus more.
+// bound returns the lowest ceiling of a resource over all services, at their loads plus shift.
+// Above a loadlimit it is the amount proven there, plus more.
 func (p *policy) bound(r *round, name string, shift, more float64) float64 {
 	least := math.Inf(1)
 	for i := range r.o.Services {
@@ -65,12 +66,12 @@ func (p *policy) bound(r *round, name string, shift, more float64) float64 {
 	return least
 }
 
-// unheard is by how much a load must exceed all loads for which something is proven before jobs
-// are cut by half.
+// unheard is by how much a load must exceed all loads with proven amounts before jobs are cut by
+// half.
 const unheard = 0.1
 
-// shed lowers jobs to the ceiling of each resource, not below what each job needs: the load may
-// have risen to where the service tolerates less.
+// shed lowers jobs to the ceiling of each resource, but not below each job's need, since a higher
+// load may have a lower ceiling.
 func (p *policy) shed(r *round) {
 	half := p.rules.limits == nil && p.ventures(r)
 	for k, name := range r.names {
@@ -91,7 +92,7 @@ func (p *policy) shed(r *round) {
 	}
 }
 
-// ventures reports, once each time, whether a load is far over those that jobs ran at.
+// ventures reports, once each time, whether a load is far above all loads at which jobs ran.
 func (m *memory) ventures(r *round) (any bool) {
 	for i := range r.o.Services {
 		s := m.Services[r.o.Services[i].Workload]
@@ -102,7 +103,7 @@ func (m *memory) ventures(r *round) (any bool) {
 	return any
 }
 
-// beyond is a step beyond a ceiling: at least a tenth of all.
+// beyond returns the size of a step beyond a ceiling: at least a tenth of the capacity.
 func (z *sizes) beyond(name string) float64 {
 	step := math.Max(z.step[name], z.greatest[name]/10)
 	if whole(name) {

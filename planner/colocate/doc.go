@@ -1,6 +1,5 @@
-// Package colocate decides, on one host and every few seconds, how much
-// best-effort jobs may have beside the Servpods of latency-critical services
-// that run there.
+// Package colocate decides, on one host and every few seconds, which resources best-effort jobs may
+// have beside the Servpods of latency-critical services there.
 //
 // With slack = (SLO − T_tail) / SLO of a service and its two limits, the first
 // that holds (algorithm 2):
@@ -11,17 +10,17 @@
 //	slack < slacklimit                     DisallowBEGrowth
 //	otherwise                              AllowBEGrowth    one step more, one job more
 //
-// Of several services on the host the strictest decides. What takes away is done on
-// the tick on which its rule holds, and again only by what was measured wholly after
-// that. A resumption and growth wait until it was calm, and for numbers from after the
-// last growth. A job of which the last core would be cut is suspended. Numbers that are
-// missing or stale stop growth, and after as long again suspend all jobs.
+// With several services on the host the strictest verdict counts. Reductions are made on the tick
+// on which their rule is true, and repeated only for measurements that began after them. Resumption
+// and growth wait for a calm period, and for measurements from after the last growth. A job that
+// would lose its last core is suspended. Missing or stale numbers stop growth, and after the same
+// time again suspend all jobs.
 //
-// Limits that nobody knows are searched for ([Search], algorithm 1) under an error
-// budget by rhythm-indiscriminate; rhythm takes 0.85 of the load and 0.03 of slack, and
-// the margin below, which the same budget bounds.
+// If limits are unknown, rhythm-indiscriminate searches for them ([Search], algorithm 1) under an
+// error budget. rhythm takes a loadlimit of 0.85, a slacklimit of 0.03, and the margin of edge.go,
+// which the same budget bounds.
 //
-// Beside the algorithm, and ours, of both variants of Rhythm:
+// Both variants of Rhythm extend the algorithm:
 //
 //	ceiling.go  jobs stay below what was too much at a load before, until that is tried
 //	            again, one step of one resource at a time, cores first. Load is smoothed,

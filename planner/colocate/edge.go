@@ -2,21 +2,22 @@ package colocate
 
 import "math"
 
-// How near to the SLO jobs may bring a service; not in algorithm 2. Growth requires that the
-// slack exceeds its own noise by a number of standard deviations, which misses raise.
+// This file decides how close to its SLO jobs may bring a service; it is not in algorithm 2. Growth
+// requires that the slack exceeds its own noise by a number of standard deviations, which misses
+// raise.
 const (
-	// smooth is over how many ticks load and slack are smoothed, lasting over how many
-	// their noise, and shift the hysteresis of load.
+	// smooth and lasting are the numbers of ticks over which load and slack, and their noise, are
+	// averaged; shift is the hysteresis of load.
 	smooth, lasting, shift = 8, 50, 0.02
-	// ahead is how many standard deviations of the load jobs leave free, jump how many tell a new
-	// load from noise, and fall what fraction of a peak is forgotten per tick.
+	// ahead is how many standard deviations of the load jobs leave free; jump is how many
+	// distinguish a new load from noise; fall is the fraction of a peak that is forgotten per tick.
 	ahead, jump, fall = 2, 4, 0.25
 	// firstCare, leastCare and mostCare bound the standard deviations of the slack. A miss adds
-	// care, and each tick takes off so much that 1 tick in rare may miss.
+	// care, and each tick subtracts so much that 1 tick in rare may miss.
 	firstCare, leastCare, mostCare = 2.5, 2, 8
 	care, rare                     = 0.5, 400
-	// long is over how many ticks misses are averaged: when they use more than spent of the error
-	// budget of a search, no amount that is unproven is given.
+	// long is the number of ticks over which misses are averaged. When misses use more than spent
+	// of the error budget of a search, no unproven amount is given.
 	long, spent = 1000, 0.5
 )
 
@@ -48,19 +49,18 @@ func (s *standing) follow(load, slack float64) {
 	s.Noise += (d*d - s.Noise) / float64(s.Heard)
 }
 
-// edge is the slack that growth leaves.
+// edge returns the slack that growth must leave.
 func (s *standing) edge() float64 { return (firstCare + s.Care) * math.Sqrt(s.Noise) }
 
-// roomy reports whether slack is left beyond its noise, and error budget.
+// roomy reports whether the slack exceeds its noise, and error budget is left.
 func (p *policy) roomy(s *standing) bool {
 	return s.Seen >= 2 && math.Min(s.Slack, s.Last) >= s.edge() && s.Missed <= spent*p.Search.Budget
 }
 
-// clear reports whether at least half of the SLO is left, now and lately, at a load that
-// is not new.
+// clear reports whether the slack is and was at least half of the SLO, at a load that is not new.
 func (s *standing) clear() bool { return s.Seen >= 2 && math.Min(s.Slack, s.Last) >= 0.5 }
 
-// allClear reports that of all services.
+// allClear reports whether clear is true for all services.
 func (m *memory) allClear(r *round) bool {
 	for i := range r.o.Services {
 		if !m.Services[r.o.Services[i].Workload].clear() {
@@ -70,7 +70,7 @@ func (m *memory) allClear(r *round) bool {
 	return true
 }
 
-// allRoomy reports that of all services.
+// allRoomy reports whether roomy is true for all services.
 func (p *policy) allRoomy(r *round) bool {
 	for i := range r.o.Services {
 		if !p.roomy(p.Services[r.o.Services[i].Workload]) {
@@ -105,9 +105,9 @@ func (p *policy) trial(s *standing, v *verdict) {
 	}
 }
 
-// above is for how many ticks a service must have slack above its loadlimit, with jobs suspended,
-// before jobs are tried there: above the loadlimit latencies scatter, so slack that was measured
-// there is the better evidence.
+// above is the number of ticks for which a service must have slack above its loadlimit, with jobs
+// suspended, before jobs are tried there. Above the loadlimit latencies scatter, so slack that was
+// measured there is better evidence than the limit.
 const above = 30
 
 // stands reports whether jobs may run above the loadlimit.

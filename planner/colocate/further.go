@@ -2,15 +2,15 @@ package colocate
 
 import "math"
 
-// The frequency subcontroller: jobs slow down while the package draws more than hot of
-// what it may, and a Servpod's cores run slower than they should; they speed up again
-// below cool.
+// The frequency subcontroller slows jobs down while the package draws more than the fraction hot of
+// its power limit and a Servpod's cores run below their least clock. It speeds jobs up again below
+// the fraction cool.
 const (
 	hot, cool = 0.80, 0.75
 	notch     = 100 // MHz
 )
 
-// frequency lowers the clock of jobs, or raises it if rises is set.
+// frequency lowers the clock of jobs, or raises it if rises is true.
 func (r *round) frequency(rises bool) {
 	pw := r.o.Power
 	if pw == nil || !(pw.Draws >= 0) || !(pw.TDP > 0) || !finite(pw.Draws) || !finite(pw.TDP) {
@@ -39,7 +39,7 @@ func (r *round) frequency(rises bool) {
 	}
 }
 
-// ptr returns an amount, nil where it is missing.
+// ptr returns an amount as a pointer, nil if it is missing.
 func ptr(a Amounts, name string) *float64 {
 	v, ok := a[name]
 	if !ok {
@@ -48,7 +48,7 @@ func ptr(a Amounts, name string) *float64 {
 	return &v
 }
 
-// slowest is the frequency of the slowest job, that of all where none is known.
+// slowest returns the clock of the slowest job, or the capacity's if no job's is known.
 func (r *round) slowest() float64 {
 	v := known(ptr(r.o.Capacity, frequency))
 	if !(v > 0 && v <= greatestAmount) {
@@ -62,7 +62,7 @@ func (r *round) slowest() float64 {
 	return v
 }
 
-// linkShare is what jobs may have of a link: B_link − 1.2 B_LC, and no more than capacity.
+// linkShare returns the bandwidth that jobs may use of a link: B_link − 1.2 B_LC, at most capacity.
 func linkShare(l *Link, capacity float64) float64 {
 	v := l.Bandwidth - 1.2*l.Used
 	if !finite(v) {
@@ -71,8 +71,8 @@ func linkShare(l *Link, capacity float64) float64 {
 	return math.Max(0, math.Min(capacity, v))
 }
 
-// network divides what jobs may have of the link evenly among those that run. A job that has more
-// falls at once if others get too little; one that has less rises while growth is allowed, by
+// network divides the jobs' part of the link evenly among those that run. A job above its part is
+// lowered at once if others get too little. A job below it is raised while growth is allowed, if by
 // more than a tenth.
 func (r *round) network(rises bool) {
 	k := index(r.names, network)
@@ -110,12 +110,12 @@ func (r *round) network(rises bool) {
 	}
 }
 
-// gets reports whether a job runs and its bandwidth is turned.
+// gets reports whether a job runs and its bandwidth can be set.
 func (r *round) gets(i, k int) bool {
 	return r.allocations[i].runs() && !math.IsNaN(r.allocations[i].to[k])
 }
 
-// least returns what must be free for a job that starts or resumes.
+// least returns the bandwidth that must be free for a job that starts or resumes.
 func (r *round) least(i int, share float64) float64 {
 	if a := r.allocations[i].act; a == Start || a == Resume {
 		return share

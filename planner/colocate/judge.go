@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// standing is the state of a service.
+// standing is the remembered state of a service.
 type standing struct {
-	// Missing is since when its slack or load is missing; zero: it is not.
+	// Missing is the time since which its slack or load is missing; zero: it is not.
 	Missing time.Time `json:"missing,omitzero"`
 	// Acted is when jobs were last stopped or cut: a measurement that began before it causes no
 	// other cut.
 	Acted time.Time `json:"acted,omitzero"`
-	// Over says that its load was over the limit, and has not fallen by the margin.
+	// Over says that its load exceeded the limit, and has not fallen below it by the margin since.
 	Over bool `json:"over,omitempty"`
-	// Ceilings are what jobs may have beside it without a wait, by resource.
+	// Ceilings are the amounts that jobs may have beside it without a wait, by resource.
 	Ceilings map[string]ceiling `json:"ceilings,omitempty"`
-	// Proven are what jobs had beside it while growth was allowed, by resource.
+	// Proven are the amounts that jobs had beside it while growth was allowed, by resource.
 	Proven map[string]ceiling `json:"proven,omitempty"`
-	// Strikes count misses in a row.
+	// Strikes counts missed SLOs in a row.
 	Strikes int `json:"strikes,omitempty"`
 	// Load and Slack are smoothed; Spread and Noise are the mean squares of their deviations;
 	// Ready is the load that jobs leave capacity for; Last is the last slack; Seen counts the
@@ -32,30 +32,30 @@ type standing struct {
 	Last   float64 `json:"last,omitempty"`
 	Seen   int     `json:"seen,omitempty"`
 	Heard  int     `json:"heard,omitempty"`
-	// Care is what misses have added to the standard deviations that growth leaves.
+	// Care is the number of standard deviations that misses have added to the margin of growth.
 	Care float64 `json:"care,omitempty"`
-	// Missed is the share of the last ticks that missed the SLO.
+	// Missed is the moving average of the share of ticks that missed the SLO.
 	Missed float64 `json:"missed,omitempty"`
-	// Blames count misses that no step explains, the last at Blamed.
+	// Blames counts misses that no step explains; Blamed is the time of the last.
 	Blames int       `json:"blames,omitempty"`
 	Blamed time.Time `json:"blamed,omitzero"`
 	// Above counts ticks with slack above the loadlimit, and Known is the highest load
 	// at which jobs ran.
 	Above int     `json:"above,omitempty"`
 	Known float64 `json:"known,omitempty"`
-	// Episode says that it has not been calm since jobs were stopped or cut for it.
+	// Episode says that jobs were stopped or cut for it and it has not been calm since.
 	Episode bool `json:"episode,omitempty"`
-	// Search finds the limits that nobody knows; nil: all are known.
+	// Search finds unknown limits; nil: all are known.
 	Search *Search `json:"search,omitempty"`
 	seen   bool
 	over   bool
 }
 
-// margin is the part of loadlimit by which the load must be below it before suspended
-// jobs resume.
+// margin is the fraction of loadlimit by which the load must be below it before suspended jobs
+// resume.
 const margin = 0.05
 
-// rule is the one that decided.
+// rule names the rule that decided.
 type rule int
 
 const (
@@ -75,19 +75,18 @@ type verdict struct {
 	verb Verb
 	by   string
 	rule rule
-	// slack and load are missing where they are NaN.
+	// slack and load are NaN if they are missing.
 	slack, load float64
 	limits      limits
 	share       float64
 	measured    time.Time
 	missing     time.Duration
-	// free says that there is no service here; oldest is when the oldest of all
-	// numbers was true.
+	// free says that there is no service here; oldest is the time of the oldest measurement.
 	free   bool
 	oldest time.Time
 }
 
-// strictness orders the verbs.
+// strictness returns the rank of a verb.
 func strictness(v Verb) int {
 	switch v {
 	case StopBE:
@@ -102,8 +101,8 @@ func strictness(v Verb) int {
 	return 0
 }
 
-// judge returns the verdict of the strictest service, among equals that with the largest share,
-// and notes when jobs were last cut or stopped for it.
+// judge returns the verdict of the strictest service, and among equals of that with the largest
+// share. It records when jobs were last cut or stopped for that service.
 func (p *policy) judge(o *Observation) verdict {
 	all := verdict{verb: AllowBEGrowth, free: len(o.Services) == 0, oldest: o.Time}
 	for _, s := range p.Services {
@@ -150,8 +149,7 @@ func ran(o *Observation) bool {
 	return false
 }
 
-// judgeOne is algorithm 2 for one service, and what is done while its numbers are
-// missing.
+// judgeOne applies algorithm 2 to one service, and handles missing numbers.
 func (p *policy) judgeOne(o *Observation, s *Service, st *standing, ran bool) verdict {
 	v := verdict{by: s.Workload, slack: known(s.Slack), load: known(s.Load), share: s.Share, measured: o.Time.Add(-max(0, s.Age))}
 	if !(v.share >= 0 && v.share <= 1) {
@@ -191,8 +189,8 @@ func (p *policy) judgeOne(o *Observation, s *Service, st *standing, ran bool) ve
 	return v
 }
 
-// compare is algorithm 2: the first case that holds decides. Missing values delay nothing that
-// takes away.
+// compare is algorithm 2: the first rule that is true decides. Missing values do not delay
+// reductions.
 func (p *policy) compare(v *verdict, st *standing, window time.Duration) (Verb, rule) {
 	fresh := v.measured.Add(-max(0, window)).After(st.Acted)
 	if v.load > v.limits.load {
@@ -217,15 +215,15 @@ func (p *policy) compare(v *verdict, st *standing, window time.Duration) (Verb, 
 	return AllowBEGrowth, byCalm
 }
 
-// limitsOf returns the limits of a service: those of the policy, those of its
-// Servpod, those that are searched, or the least.
+// limitsOf returns the limits of a service: those of the policy, of its Servpod, of the search, or
+// the least.
 func (p *policy) limitsOf(s *Service, st *standing, v *verdict, ran bool) limits {
 	if p.rules.limits != nil {
 		return *p.rules.limits
 	}
 	l := limits{known(s.LoadLimit), known(s.SlackLimit)}
 	if l.slack >= 1 {
-		l.slack = leastSlack // where a search begins: it allows nothing, and tells nothing
+		l.slack = leastSlack // the start of a search: no growth
 	}
 	if l.load >= 0 && l.slack >= 0 {
 		st.Search = nil
@@ -250,8 +248,8 @@ func (p *policy) limitsOf(s *Service, st *standing, v *verdict, ran bool) limits
 	return l
 }
 
-// orLeast fills in limits that are not known: the slacklimit with the least, since growth keeps a
-// margin of its own, and the loadlimit with the value from which a search starts.
+// orLeast replaces unknown limits: the slacklimit by the least, since growth keeps its own margin,
+// and the loadlimit by the value from which a search starts.
 func (l limits) orLeast() limits {
 	if !(l.load >= 0) {
 		l.load = firstLoad
@@ -262,7 +260,7 @@ func (l limits) orLeast() limits {
 	return l
 }
 
-// known returns a number, NaN where it is missing.
+// known returns a number, NaN if it is missing.
 func known(v *float64) float64 {
 	if v == nil || !finite(*v) {
 		return math.NaN()
@@ -272,7 +270,7 @@ func known(v *float64) float64 {
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
-// why is the decision for a person.
+// why describes the decision for people.
 func (v *verdict) why(forced bool) string {
 	text := v.sentence()
 	if forced {

@@ -16,22 +16,23 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// maxJobs bounds the jobs that are known.
+// maxJobs is the largest number of known jobs.
 const maxJobs = 2000
 
 // tenant is one job with its knobs.
 type tenant struct {
 	id, workload string
 	knobs        map[string]*ledger.Knob
-	// contested is why trimtab sets nothing of it: another program does, or a person released it.
+	// contested is why trimtab does not control the job: another program does, or a person released
+	// it.
 	contested string
 	job       Job
 }
 
-// turnedElsewhere is what an actuator reports of a knob that another program changed.
+// turnedElsewhere is the actuator's message for a knob that another program changed.
 const turnedElsewhere = "changed by somebody else"
 
-// letGo is what an actuator reports of a knob that a person released.
+// letGo is the start of the actuator's message for a knob that a person released.
 const letGo = "released: "
 
 // look builds the observation of this tick.
@@ -66,7 +67,7 @@ func (s *Step) look(now time.Time) {
 			continue
 		}
 		if t.job.State == Waiting && t.unlimitable() {
-			continue // it is not started
+			continue // the job is not started
 		}
 		c.predict(&t.job, 1, s.config.Silent)
 		o.Jobs = append(o.Jobs, t.job)
@@ -79,7 +80,7 @@ func (s *Step) look(now time.Time) {
 	s.observed = o
 }
 
-// without subtracts what a job has that is not decided on from what jobs may have.
+// without subtracts the amounts of a job that is not controlled from the capacity for jobs.
 func (a Amounts) without(j *Job) {
 	for name, v := range j.Has {
 		if left, ok := a[name]; ok && name != frequency && (j.State != Suspended || name == ram) {
@@ -135,15 +136,13 @@ func (s *Step) gather() {
 	}
 }
 
-// unlimited reports whether nothing limits a job yet: it was given nothing, and waits for its
-// turn.
+// unlimited reports whether no knob limits a job yet: it got no resources, and waits for its turn.
 func (t *tenant) unlimited() bool {
 	k := t.usable(cpu)
 	return k != nil && k.Held.Now.Unlimited && k.Held.Barred == ""
 }
 
-// known returns the knob of a resource; nil if there is none, or if it was never read and so has
-// no value.
+// known returns the knob of a resource; nil: there is none, or it was never read.
 func (t *tenant) known(resource string) *ledger.Knob {
 	k := t.knobs[resource]
 	if k == nil || k.Held.Problem != "" && k.Held.Since.IsZero() {
@@ -152,8 +151,8 @@ func (t *tenant) known(resource string) *ledger.Knob {
 	return k
 }
 
-// unlimitable reports whether the CPU time of a job should be limited and cannot be: it would
-// have the whole host.
+// unlimitable reports whether the CPU time of a job should be limited and cannot be: the job could
+// use the whole host.
 func (t *tenant) unlimitable() bool { return t.knobs[cpu] != nil && t.known(cpu) == nil }
 
 // usable returns the knob of a resource; nil if there is none that can be set.
@@ -165,7 +164,7 @@ func (t *tenant) usable(resource string) *ledger.Knob {
 	return k
 }
 
-// read makes the job of the knobs.
+// read builds the job from its knobs.
 func (t *tenant) read() {
 	t.job = Job{State: Running, Has: Amounts{}, Least: Amounts{}, Most: Amounts{}}
 	t.job.ID = t.id
@@ -185,13 +184,12 @@ func (t *tenant) read() {
 			t.job.Least[name] = least
 		}
 		if name == ram && k.Held.Floor > 0 && t.job.State == Suspended && k.Held.Now.Unlimited {
-			t.job.Has[name] = least // it could take more, but does not run
+			t.job.Has[name] = least // more than it needs, since it does not run
 		}
 	}
 }
 
-// capacity returns what jobs may have together, by resource, for each resource that has a knob
-// and a known amount.
+// capacity returns the capacity for all jobs, for each resource that has a knob and a known amount.
 func (s *Step) capacity(now time.Time) Amounts {
 	out := Amounts{}
 	for i := range s.resources {
@@ -211,8 +209,7 @@ func (s *Step) capacity(now time.Time) Amounts {
 	return out
 }
 
-// bound returns the least of what is declared of a resource, what the host reports and what was
-// measured.
+// bound returns the least of the declared, the reported and the measured capacity of a resource.
 func (s *Step) bound(now time.Time, r *issue.Resource) float64 {
 	v := r.Capacity
 	if own(r.Name) {
@@ -233,7 +230,7 @@ func (s *Step) has(resource string) bool {
 	return slices.ContainsFunc(s.jobs, func(t *tenant) bool { return t.usable(resource) != nil })
 }
 
-// fastest is the highest frequency that any job may have.
+// fastest returns the highest clock that any job may have.
 func (s *Step) fastest() (most float64) {
 	for _, t := range s.jobs {
 		if k := t.usable(frequency); k != nil {
@@ -243,7 +240,7 @@ func (s *Step) fastest() (most float64) {
 	return most
 }
 
-// Missing returns the resources that this host can neither give to a job nor deny it, in order.
+// Missing returns the resources that cannot be controlled for any job on this host, in order.
 func (s *Step) Missing() (names []string) {
 	for _, name := range []string{alive, cores, cpu, frequency, llc, ram, membw, network, running} {
 		if !s.has(name) {
@@ -273,7 +270,7 @@ func (s *Step) standings(now time.Time) (all []Service) {
 }
 
 // servpods returns the components of a workload that run on a host, and those whose host is
-// unknown. Peers are left out: nothing here can harm them.
+// unknown. Peers are left out, since jobs here cannot affect them.
 func servpods(c *colocation.Contributions, host string) (here []*colocation.Servpod) {
 	for i := range c.Servpods {
 		if p := &c.Servpods[i]; !p.Peer && (p.Host == host || p.Host == "") {
@@ -283,8 +280,8 @@ func servpods(c *colocation.Contributions, host string) (here []*colocation.Serv
 	return here
 }
 
-// serviceOf is a service with its Servpod on a host: the sum of the contributions of
-// the components there, and the strictest of their limits.
+// serviceOf builds a service with its Servpod on a host: the sum of the contributions of the
+// components there, and the strictest of their limits.
 func serviceOf(c *colocation.Contributions, host string) Service {
 	s := Service{Workload: c.Workload, Share: 1}
 	if slack, ok := c.Slack(); ok {
@@ -321,7 +318,7 @@ func serviceOf(c *colocation.Contributions, host string) Service {
 	return s
 }
 
-// held returns, for each job that is not decided on, the reason.
+// held returns, for each job that is not controlled, the reason.
 func (s *Step) held() map[string]trimtab.Held {
 	var out map[string]trimtab.Held
 	for _, t := range s.jobs {

@@ -9,29 +9,30 @@ import (
 	"github.com/trimtab/trimtab/planner/reclaim"
 )
 
-// rules are the differences between the policies.
+// rules has the differences between the policies.
 type rules struct {
-	// never runs a job.
+	// never says that no job ever runs.
 	never bool
-	// limits are those of every service; nil: those of its Servpod, or found by search.
+	// limits are the limits of every service; nil: those of its Servpod, or found by search.
 	limits *limits
-	// alike takes from all jobs at once, whatever each would lose (section 5.2).
+	// alike says that resources are taken from all jobs at once, whatever each would lose (section
+	// 5.2).
 	alike bool
-	// apart treats Servpods differently in more than their limits: each is blamed for a miss by
-	// its share, and jobs are tried above its loadlimit where slack was measured there. What it
-	// tolerates goes to few jobs, which do more with much.
+	// apart says that Servpods differ in more than their limits: a miss lowers the ceilings of each
+	// by its share, and jobs are tried above its loadlimit if slack was measured there. Few jobs
+	// get all that the Servpod tolerates, since few large jobs do more work than many small ones.
 	apart bool
-	// spares suspends before it kills, and keeps the margin of growth where the slacklimit is
+	// spares says to suspend before killing, and to keep the margin of growth if the slacklimit is
 	// unknown.
 	spares bool
-	// deflates takes the same share of every job, and never kills.
+	// deflates says to take the same share of every job, and never to kill.
 	deflates bool
 }
 
-// limits are a loadlimit and a slacklimit.
+// limits has a loadlimit and a slacklimit.
 type limits struct{ load, slack float64 }
 
-// policy is algorithm 2.
+// policy implements algorithm 2.
 type policy struct {
 	name string
 	Config
@@ -41,33 +42,33 @@ type policy struct {
 	round round
 }
 
-// sizes holds the amounts by which jobs start, grow and shrink.
+// sizes has the amounts by which jobs start, grow and shrink.
 type sizes struct {
-	// greatest is the greatest capacity seen, of which start and step follow.
+	// greatest is the greatest capacity seen, from which start and step are computed.
 	greatest, start, step Amounts
 	deflates              bool // see rules
 }
 
 // memory is the state that a policy keeps between ticks.
 type memory struct {
-	// Services is how each service stood, by name.
+	// Services has the state of each service, by name.
 	Services map[string]*standing `json:"services,omitempty"`
-	// Calm counts the ticks in a row on which growth was allowed, Wait how many are needed before
-	// jobs grow.
+	// Calm counts the ticks in a row on which growth was allowed; Wait is how many are needed
+	// before jobs grow.
 	Calm int `json:"calm"`
 	Wait int `json:"wait"`
 	// Grown is when jobs last grew, started or resumed.
 	Grown time.Time `json:"grown,omitzero"`
-	// Tried is the last step beyond a ceiling, Tries the history of such steps by resource.
+	// Tried is the last step beyond a ceiling; Tries has the history of such steps by resource.
 	Tried tried           `json:"tried,omitzero"`
 	Tries map[string]*try `json:"tries,omitempty"`
-	// Shown is the most that jobs had since the last of them started.
+	// Shown are the largest amounts that jobs had since the last of them started.
 	Shown Amounts `json:"shown,omitempty"`
-	// Frozen are the jobs that were suspended, with what they had.
+	// Frozen are the suspended jobs, with their former amounts.
 	Frozen map[string]frozen `json:"frozen,omitempty"`
 }
 
-// New makes a policy. Its errors are [trimtab.ErrInvalid].
+// New returns a policy. Its errors are [trimtab.ErrInvalid].
 func New(name string, c Config) (Policy, error) {
 	r, ok := map[string]rules{
 		None:           {never: true},
@@ -102,19 +103,18 @@ func New(name string, c Config) (Policy, error) {
 // Name returns the name that New was given.
 func (p *policy) Name() string { return p.name }
 
-// Hysteresis. Growth, a start and a resumption wait for leastWait ticks in a row on
-// which they were allowed, and for numbers from after the last of them. With limits
-// that are the same for all services they wait for Wait of them: each cut of a job
-// doubles Wait, each stop of one makes it four times as long, up to maxWait; ten times
-// Wait without either halves it again. With others, steps beyond a ceiling wait (blame.go).
-// What takes away never waits.
+// Hysteresis. Growth, a start and a resumption wait for leastWait ticks in a row on which they were
+// allowed, and for numbers from after the last of them. With limits that are the same for all
+// services they wait for Wait of them: each cut of a job doubles Wait, each stop of one makes it
+// four times as long, up to maxWait; ten times Wait without either halves it again. With others,
+// steps beyond a ceiling wait (blame.go). Reductions never wait.
 const (
 	leastWait = 2   // 4 s
 	maxWait   = 150 // 5 min, the time that Heracles waits after a stop
 	calmAfter = 10
 )
 
-// Decide decides.
+// Decide makes the decision of one tick.
 func (p *policy) Decide(o *Observation) Decision {
 	p.sizes.learn(o.Capacity, &p.Config)
 	p.agree(o.Time, p.Period)
@@ -156,7 +156,7 @@ func (p *policy) Decide(o *Observation) Decision {
 	return Decision{Verb: v.verb, By: v.by, Why: v.why(forced), Changes: r.changes()}
 }
 
-// agree forgets times in the future: they may be from before the clock was set back.
+// agree drops times in the future, which come from before the clock was set back.
 func (m *memory) agree(now time.Time, period time.Duration) {
 	if m.Grown.After(now) {
 		m.Grown = time.Time{}
@@ -179,7 +179,7 @@ func (m *memory) agree(now time.Time, period time.Duration) {
 	}
 }
 
-// none suspends whatever runs.
+// none suspends all running jobs.
 func (r *round) none() Decision {
 	for i := range r.allocations {
 		if r.allocations[i].runs() {
@@ -218,7 +218,7 @@ func (p *policy) allow(r *round, v verdict, forced bool) {
 	}
 }
 
-// learn keeps start and step in line with the greatest capacity seen.
+// learn computes start and step from the greatest capacity seen.
 func (z *sizes) learn(capacity Amounts, c *Config) {
 	more := z.start == nil
 	for name, v := range capacity {
@@ -269,7 +269,7 @@ func (p *policy) queue(r *round, share float64) (places []int, size int) {
 }
 
 // rank sorts the indices into the order of the reclamation queue. Jobs whose progress is invalid
-// come first: nothing is known to be lost with them.
+// come first, since it is unknown whether any work would be lost.
 func (r *round) rank(places []int) {
 	sorted, jobs, predictable := make([]int, 0, len(places)), make([]reclaim.Job, 0, len(places)), 0
 	first := len(places)
@@ -303,7 +303,7 @@ func (r *round) rank(places []int) {
 	}
 }
 
-// hash is FNV-1a.
+// hash is the FNV-1a hash.
 func hash(s string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(s) {

@@ -7,8 +7,8 @@ import (
 	"github.com/trimtab/trimtab/planner/reclaim"
 )
 
-// predict fills in what a job would lose: its useless and attained work always, its loss where
-// that can be predicted. A job of which nothing is known would lose all its work.
+// predict sets what a job would lose: its useless and attained work always, its loss if that can be
+// predicted. A job of which nothing is known would lose all its work.
 func (c *measuredWork) predict(j *Job, step float64, silent time.Duration) {
 	r := j.Has[cpu]
 	if v, ok := j.Has[cores]; ok {
@@ -39,8 +39,8 @@ func (c *measuredWork) predict(j *Job, step float64, silent time.Duration) {
 	}
 }
 
-// makespan returns the time that the job takes with a share of its resources from now on: what
-// one cut leaves it, at least half.
+// makespan returns the total running time of the job if it has only a share of its resources from
+// now on: the share that one cut leaves, at least half.
 func makespan(p *Progress, elapsed, share float64) (float64, bool) {
 	switch p.Predict {
 	case PredictDataParallel:

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// prove records, by load, what jobs have of each resource while growth is allowed and slack is
-// left. It is not in algorithm 2.
+// prove records, by load, the amounts of jobs while growth is allowed and slack is left. It is not
+// in algorithm 2.
 func (p *policy) prove(r *round) {
 	for i := range r.o.Services {
 		s := p.Services[r.o.Services[i].Workload]
@@ -27,7 +27,7 @@ func (p *policy) prove(r *round) {
 	}
 }
 
-// proven returns the most that jobs had at this load while all services had slack left; 0:
+// proven returns the largest amount that jobs had at this load while all services had slack; 0:
 // nothing is proven.
 func (m *memory) proven(r *round, name string) float64 {
 	least := math.Inf(1)
@@ -43,7 +43,7 @@ func (m *memory) proven(r *round, name string) float64 {
 	return least
 }
 
-// show notes the most that jobs had since the last of them started.
+// show records the largest amounts that jobs had since the last of them started.
 func (m *memory) show(r *round) {
 	if m.Shown == nil {
 		m.Shown = Amounts{}
@@ -61,13 +61,13 @@ func (m *memory) show(r *round) {
 	}
 }
 
-// mostLeap bounds the steps of one leap.
+// mostLeap is the largest number of steps of one leap.
 const mostLeap = 128
 
-// leap gives jobs at once what was proven at this load, the largest job first; or twice the cores
-// that they have where none were too many yet and half of the SLO is left. As long as they have
-// not had as much since the last of them started, they get twice what they have: the amount may
-// have been proven beside jobs that use less of it.
+// leap gives jobs at once the amounts proven at this load, the largest job first. If no number of
+// cores was ever too high and the slack is at least half of the SLO, it doubles their cores. If
+// jobs have not had the proven amounts since the last of them started, leap only doubles what they
+// have: the amounts may have been proven with jobs that used less of them.
 func (p *policy) leap(r *round) (any bool) {
 	kept := slices.Clone(r.capacity)
 	clear := p.apart && p.allClear(r)
@@ -100,8 +100,8 @@ func (p *policy) leap(r *round) (any bool) {
 	return any
 }
 
-// gather lets the largest job grow that can, and starts one more only when none can: few jobs
-// with much cache and bandwidth do more than many with little.
+// gather lets the largest job grow that can, and starts another only if none can: few jobs with
+// much cache and bandwidth do more work than many with little.
 func (p *policy) gather(r *round, places []int) bool {
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(b), r.size(a)) })
 	for _, i := range places {
@@ -122,15 +122,15 @@ func (r *round) running() (places []int) {
 	return places
 }
 
-// growShared gives a job one step, and reports whether it got any of cores, cache or
-// bandwidth: what it gets of memory alone is no reason to go on.
+// growShared gives a job one step, and reports whether it got cores, cache or bandwidth; memory
+// alone is no reason to continue.
 func (p *policy) growShared(r *round, i int) bool {
 	_, shared := p.sizes.growOne(r, i)
 	return shared
 }
 
 // patience is how many measurements in a row must miss the SLO before jobs are killed. Until then
-// they are suspended: they lose no work, and all that they have but memory is free at once.
+// they are suspended, which loses no work and frees all except memory at once.
 const patience = 3
 
 // strike stops the top level of the queue after a missed SLO, and returns the factor by which the
@@ -141,7 +141,7 @@ func (p *policy) strike(r *round, v *verdict) (longer int) {
 	return p.stop(r, v.share, !p.spares || s.Strikes >= patience)
 }
 
-// spare clears the count of misses of services that meet their SLO again.
+// spare resets the count of misses of services that meet their SLO again.
 func (m *memory) spare(o *Observation) {
 	for i := range o.Services {
 		if s := &o.Services[i]; known(s.Slack) >= 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// The kinds of values that reach a [Step] only inside the agent's process. They do not travel.
+// The kinds of values that reach a [Step] only inside the agent's process, never over the bus.
 const (
 	KindProgress     trimtab.Kind = "progress"
 	KindSurroundings trimtab.Kind = "surroundings"
@@ -19,22 +19,23 @@ const (
 	PredictTraining     = "training"
 )
 
-// Progress is how far a job has got. Durations count only the time that it runs. A nil number is
-// not known.
+// Progress is a job's progress. Durations count only the time that it runs. A nil number is
+// unknown.
 type Progress struct {
-	// Job is its ID: see [JobID].
+	// Job is the job's ID: see [JobID].
 	Job  string
 	Time time.Time
-	// Predict is how its makespan is predicted: PredictDataParallel from Done, PredictTraining
-	// from Remaining and Rate, "": not at all.
+	// Predict says how to predict its makespan: PredictDataParallel from Done, PredictTraining from
+	// Remaining and Rate, "": not at all.
 	Predict string
-	// Done is the part that is done. Remaining steps are to go, at Rate a second.
+	// Done is the fraction that is done. Remaining is the number of remaining steps, at Rate steps
+	// a second.
 	Done, Remaining, Rate *float64
-	// Elapsed is how long it has run, and SinceCheckpoint what of that would be lost.
+	// Elapsed is how long it has run; SinceCheckpoint is how much of that would be lost.
 	Elapsed, SinceCheckpoint *time.Duration
-	// Replica says that another copy of it lives: nothing is lost with this one.
+	// Replica says that another copy of it runs, so that nothing is lost with this one.
 	Replica bool
-	// Finished says that it needs nothing any more.
+	// Finished says that it needs no more resources.
 	Finished bool
 }
 
@@ -44,8 +45,8 @@ func (p *Progress) Kind() trimtab.Kind { return KindProgress }
 // Key returns the job.
 func (p *Progress) Key() string { return p.Job }
 
-// Validate checks the name and the time. Numbers that make no sense make a job
-// unpredictable, and are no error.
+// Validate checks the name and the time. Invalid numbers make a job unpredictable, and are no
+// error.
 func (p *Progress) Validate() error {
 	if p.Job == "" || len(p.Job) > 2*253+1 {
 		return trimtab.Invalidf("progress of job %.40q: want a name of at most 507 bytes", p.Job)
@@ -56,17 +57,17 @@ func (p *Progress) Validate() error {
 	return nil
 }
 
-// Surroundings has what else is measured on the host. A value that is nil or left out was not
+// Surroundings has the other measurements of the host. A value that is nil or left out was not
 // measured.
 type Surroundings struct {
 	Time time.Time
-	// Capacity is what best-effort jobs may have together: what the host has, less what
-	// its other workloads have or use.
+	// Capacity is the capacity for all best-effort jobs: that of the host, less what its other
+	// workloads have or use.
 	Capacity Amounts
 	Power    *Power
 	Link     *Link
-	// Frequencies are the clocks of services' cores, present and least wanted, in MHz, by
-	// workload.
+	// Frequencies has the present clock of each service's cores and the least that they should
+	// have, in MHz.
 	Frequencies map[string]Frequency
 }
 
@@ -79,7 +80,7 @@ func (s *Surroundings) Kind() trimtab.Kind { return KindSurroundings }
 // Key returns "".
 func (s *Surroundings) Key() string { return "" }
 
-// Validate checks the time. Numbers that make no sense are missing, and no error.
+// Validate checks the time. Invalid numbers count as missing, and are no error.
 func (s *Surroundings) Validate() error {
 	if s.Time.IsZero() {
 		return trimtab.Invalidf("surroundings: no time")
@@ -87,7 +88,7 @@ func (s *Surroundings) Validate() error {
 	return nil
 }
 
-// JobID is the name of a job by workload and instance.
+// JobID returns the ID of a job from its workload and instance.
 func JobID(workload, instance string) string {
 	if instance == "" {
 		return workload
@@ -95,17 +96,17 @@ func JobID(workload, instance string) string {
 	return workload + "/" + instance
 }
 
-// measuredWork is what the step itself measured of a job's work.
+// measuredWork is the step's own measurement of a job's work.
 type measuredWork struct {
-	// Attained is the core-seconds that it was given, Ran how many seconds it ran, as far as
-	// observed.
+	// Attained is the CPU time that it was given, in core-seconds; Ran is how many seconds it ran;
+	// both as far as observed.
 	Attained float64 `json:"attained"`
 	Ran      float64 `json:"ran_s"`
-	// Back says that it reported less than before: it is not predicted again.
+	// Back says that it reported less progress than before: it is not predicted again.
 	Back bool `json:"back,omitempty"`
 
 	last *Progress
-	// silent is for how long it ran without a report.
+	// silent is how long it has run since its last report.
 	silent time.Duration
 	seen   bool
 }
@@ -121,13 +122,13 @@ func (c *measuredWork) take(p *Progress) {
 	c.last, c.silent = p, 0
 }
 
-// falls reports whether a number that should not fall did.
+// falls reports whether a number that must not decrease did.
 func falls(before, after *float64) bool {
 	b, a := known(before), known(after)
 	return !math.IsNaN(b) && !math.IsNaN(a) && a < b
 }
 
-// run records that the job ran for a while with so many cores.
+// run records that the job ran for a while with the given number of cores.
 func (c *measuredWork) run(d time.Duration, cores float64) {
 	c.silent += d
 	c.Ran += d.Seconds()

@@ -5,32 +5,32 @@ import (
 	"slices"
 )
 
-// round is the observation of one tick, and the decisions so far. Its memory is reused.
+// round has the observation of one tick, and the decisions so far. Its memory is reused.
 type round struct {
 	o *Observation
-	// names are the resources that can be set and add up, in order; capacity is how much there is
-	// of each and sum what jobs have: all of a running job's amounts, only the memory of a
-	// suspended one.
+	// names are the resources that can be set and added up, in order; capacity is the capacity of
+	// each, and sum the jobs' total: all amounts of a running job, only the memory of a suspended
+	// one.
 	names         []string
 	capacity, sum []float64
 	allocations   []allocation
 	buffer        []float64
 	order         []int
-	hashes        []uint64 // of the names of jobs, where they are ordered by that
+	hashes        []uint64 // of the jobs' names, if jobs are ordered by hash
 }
 
-// allocation is what one job has in a round, and what it is to have. Amounts are indexed as
-// names, NaN where the resource is not set for this job.
+// allocation has the present and the new amounts of one job. They are indexed as names; NaN: the
+// resource cannot be set for this job.
 type allocation struct {
 	job *Job
-	// act is what is done to it; "": nothing but what changed between has and to.
+	// act is the operation on the job; "": only the amounts change, from has to to.
 	act     Act
 	has, to []float64
-	// before and after are its frequency, NaN where that is not turned.
+	// before and after are its clock in MHz; NaN: it cannot be set.
 	before, after float64
 }
 
-// runs reports whether a job runs, by what was decided so far.
+// runs reports whether a job runs after the decisions so far.
 func (s *allocation) runs() bool {
 	switch s.act {
 	case Kill, Suspend:
@@ -41,7 +41,7 @@ func (s *allocation) runs() bool {
 	return s.job.State == Running
 }
 
-// begin starts a round on an observation.
+// begin starts a round with an observation.
 func (r *round) begin(o *Observation) {
 	r.o = o
 	r.names, r.capacity = r.names[:0], r.capacity[:0]
@@ -69,14 +69,14 @@ func (r *round) begin(o *Observation) {
 	}
 }
 
-// resize returns a slice of n zeros in the memory of v.
+// resize returns a slice of n zeros that reuses the memory of v.
 func resize(v []float64, n int) []float64 {
 	v = slices.Grow(v[:0], n)[:n]
 	clear(v)
 	return v
 }
 
-// read reads what a job has. An invalid amount counts as the whole capacity.
+// read reads the amounts of a job. An invalid amount counts as the whole capacity.
 func (r *round) read(s *allocation) {
 	s.before, s.after = math.NaN(), math.NaN()
 	if v, ok := s.job.Has[frequency]; ok && v > 0 && v <= greatestAmount {
@@ -97,7 +97,7 @@ func (r *round) read(s *allocation) {
 	}
 }
 
-// zero is v, 0 where that is missing.
+// zero returns v, or 0 if it is missing.
 func zero(v float64) float64 {
 	if math.IsNaN(v) {
 		return 0
@@ -105,10 +105,10 @@ func zero(v float64) float64 {
 	return v
 }
 
-// tolerance is what rounding may add to a sum, as a part of the capacity.
+// tolerance is the largest rounding error of a sum, as a fraction of the capacity.
 const tolerance = 1e-9
 
-// free returns what is left of a resource; negative: jobs have more than the capacity.
+// free returns the unused amount of a resource; negative: jobs exceed the capacity.
 func (r *round) free(k int) float64 {
 	left := r.capacity[k] - r.sum[k]
 	if math.Abs(left) <= tolerance*r.capacity[k] {
@@ -117,13 +117,13 @@ func (r *round) free(k int) float64 {
 	return left
 }
 
-// set gives a job that runs another amount.
+// set changes an amount of a running job.
 func (r *round) set(i, k int, v float64) {
 	r.sum[k] += zero(v) - zero(r.allocations[i].to[k])
 	r.allocations[i].to[k] = v
 }
 
-// kill ends a job, and frees all it has.
+// kill ends a job, and frees all its resources.
 func (r *round) kill(i int) {
 	s := &r.allocations[i]
 	for k, name := range r.names {
@@ -134,7 +134,7 @@ func (r *round) kill(i int) {
 	s.act = Kill
 }
 
-// suspend freezes a job that runs: it keeps its memory.
+// suspend freezes a running job, which keeps its memory.
 func (r *round) suspend(i int) {
 	s := &r.allocations[i]
 	for k, name := range r.names {
@@ -165,9 +165,9 @@ func (r *round) run(i int, act Act, to func(name string, k int) float64) bool {
 	return true
 }
 
-// changes lists what was decided, reductions first.
+// changes lists the decisions, reductions first.
 func (r *round) changes() []Change {
-	// Counted first: a change has a map, and lists that grow are copied.
+	// Counted first, to allocate the list once.
 	n := 0
 	for i := range r.allocations {
 		if s := &r.allocations[i]; s.act != "" || r.lower(s) || r.higher(s) {
@@ -196,8 +196,7 @@ func (r *round) changes() []Change {
 	return out
 }
 
-// lower reports whether anything of a job falls; of one that resumes or starts nothing
-// does.
+// lower reports whether an amount of a job decreases; false for one that resumes or starts.
 func (r *round) lower(s *allocation) bool {
 	if s.act == Resume || s.act == Start {
 		return false
@@ -219,8 +218,7 @@ func (r *round) higher(s *allocation) bool {
 	return s.after > s.before
 }
 
-// amounts returns what a job has afterwards; with least set, without what it is still to be
-// given.
+// amounts returns the amounts of a job afterwards; with least, without increases.
 func (r *round) amounts(s *allocation, least bool) Amounts {
 	out := make(Amounts, max(len(r.names)+1, len(s.job.Has)))
 	put := func(name string, has, to float64) {
@@ -235,7 +233,7 @@ func (r *round) amounts(s *allocation, least bool) Amounts {
 		put(name, s.has[k], s.to[k])
 	}
 	put(frequency, s.before, s.after)
-	for name, v := range s.job.Has { // what is not turned stays
+	for name, v := range s.job.Has { // amounts that cannot be set do not change
 		if name != frequency && index(r.names, name) < 0 && v >= 0 && v <= greatestAmount {
 			out[name] = v
 		}

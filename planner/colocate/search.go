@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// SearchConfig bounds how limits are searched for.
+// SearchConfig configures the search for limits.
 type SearchConfig struct {
 	// Window is how long a candidate is tried; 0: 10 min.
 	Window time.Duration
-	// Budget is the share of ticks out of the SLO that a candidate may cost, and the
-	// search in all; 0: 0.01.
+	// Budget is the share of ticks with a missed SLO that a candidate, and the whole search, may
+	// cost; 0: 0.01.
 	Budget float64
 
-	ticks int // of a window
+	ticks int // length of a window, in ticks
 }
 
 func (c SearchConfig) withDefaults(period time.Duration) SearchConfig {
@@ -29,32 +29,32 @@ func (c SearchConfig) withDefaults(period time.Duration) SearchConfig {
 
 // The bounds of the search.
 const (
-	// leastStep and greatestStep bound stepSize = 1 − C_i/ΣC, which is 0 with a single Servpod
-	// and nearly 1 with many, when one step would end the search. No step takes more than half of
-	// the limit either.
+	// leastStep and greatestStep bound stepSize = 1 − C_i/ΣC. It would be 0 with a single Servpod,
+	// and nearly 1 with many, so that one step would end the search. A step is also at most half of
+	// the limit.
 	leastStep, greatestStep = 0.05, 0.25
-	// leastSlack is the least slacklimit, that of HAProxy in the paper.
+	// leastSlack is the smallest slacklimit: that of HAProxy in the paper.
 	leastSlack = 0.03
 	// firstLoad is where loadlimit starts, greatestLoad its upper bound; near is how close to it
 	// the load must be for a tick to count as evidence.
 	firstLoad, greatestLoad, leastLoad = 0.85, 0.95, 0.5
 	loadStep, loadBack, near           = 0.02, 0.05, 0.05
-	// changed is by how much C_i/ΣC differs when the search begins anew.
+	// changed is the change of C_i/ΣC after which the search starts again.
 	changed = 0.1
-	// idle is the part of a window after which a candidate that allowed nothing is over.
+	// idle is the fraction of a window after which a candidate that allowed no jobs is passed.
 	idle = 10
-	// doublings is how often the window gets twice as long, once with each restart.
+	// doublings is how often the length of the window doubles, once with each restart.
 	doublings = 4
 )
 
-// Search is algorithm 1, run online: the limits of one Servpod, and how far they have
-// been tried. The candidate is lowered by stepSize each time the SLO held for a window
-// in which jobs ran. When it did not hold, the last that did is the slacklimit, until
-// the SLO is missed again or the contribution changes much: then the search goes on
-// from one step above, with windows twice as long.
+// Search is algorithm 1, run online: the limits of one Servpod, and how far they have been tried.
+// The candidate is lowered by stepSize each time the SLO held for a window in which jobs ran. When
+// the SLO was missed, the last candidate with which it held becomes the slacklimit. If the SLO is
+// missed again, or the contribution changes much, the search continues from one step above, with
+// windows twice as long.
 //
-// A window costs at most Budget of its ticks, since the candidate is given up then.
-// While more than Budget of all ticks are out of the SLO, the candidate stays.
+// A window costs at most Budget of its ticks, since the candidate is given up then. While more than
+// Budget of all ticks missed the SLO, the candidate stays.
 type Search struct {
 	// SlackLimit and LoadLimit are in force.
 	SlackLimit float64 `json:"slack_limit"`
@@ -63,11 +63,11 @@ type Search struct {
 	Good float64 `json:"good"`
 	// Share is C_i/ΣC when the search began.
 	Share float64 `json:"share"`
-	// Done: the SLO was missed under the next candidate, or there is none.
+	// Done says that the SLO was missed with the next candidate, or that there is none.
 	Done bool `json:"done,omitempty"`
-	// LoadDone is that of the loadlimit.
+	// LoadDone says the same of the loadlimit.
 	LoadDone bool `json:"load_done,omitempty"`
-	// Restarts count how often the search began anew.
+	// Restarts counts how often the search started again.
 	Restarts int `json:"restarts,omitempty"`
 	// Window, Load and Total count ticks.
 	Window Ticks `json:"window"`
@@ -75,8 +75,7 @@ type Search struct {
 	Total  Ticks `json:"total"`
 }
 
-// Ticks count ticks, those on which jobs ran, and those on which the SLO was missed
-// while they did.
+// Ticks counts all ticks, those on which jobs ran, and those of them on which the SLO was missed.
 type Ticks struct {
 	All    int `json:"all"`
 	Ran    int `json:"ran"`
@@ -95,17 +94,17 @@ func (t *Ticks) add(e *Evidence) {
 
 // Evidence is the observation of one tick.
 type Evidence struct {
-	// Held: the SLO was met. Ran: a best-effort job ran.
+	// Held says that the SLO was met, Ran that a best-effort job ran.
 	Held, Ran          bool
 	Slack, Load, Share float64
 }
 
-// NewSearch returns a search that begins: nothing grows but with a slack of 1.
+// NewSearch returns a new search, whose first slacklimit of 1 allows no growth.
 func NewSearch(share float64) *Search {
 	return &Search{SlackLimit: 1, Good: 1, LoadLimit: firstLoad, Share: share}
 }
 
-// step is stepSize, bounded, from a limit on.
+// step returns stepSize, bounded, for a step from a limit.
 func (s *Search) step(from float64) float64 {
 	return math.Min(math.Max(leastStep, math.Min(greatestStep, 1-s.Share)), from/2)
 }
@@ -129,7 +128,7 @@ func (s *Search) Observe(c SearchConfig, e Evidence) {
 	}
 }
 
-// counted fills in the defaults of a configuration that did not pass through New.
+// counted sets the defaults of a configuration that did not pass through New.
 func (c SearchConfig) counted() SearchConfig {
 	if c.ticks == 0 {
 		c = c.withDefaults(2 * time.Second)
@@ -149,7 +148,7 @@ func (s *Search) held(c SearchConfig) {
 	s.SlackLimit = next
 }
 
-// missed ends a window in which it did not.
+// missed ends a window in which the SLO was missed.
 func (s *Search) missed() {
 	s.Window = Ticks{}
 	if s.Done || s.Good <= s.SlackLimit {
@@ -159,7 +158,7 @@ func (s *Search) missed() {
 	s.SlackLimit, s.Done = s.Good, true
 }
 
-// again begins anew, from one step above.
+// again restarts the search from one step above.
 func (s *Search) again(share float64) {
 	if !(share >= 0 && share <= 1) {
 		share = 1

@@ -13,22 +13,22 @@ import (
 
 // Status is the state of a [Step]. It is a copy.
 type Status struct {
-	// Observed is what the last decision was made of, Decided the decision.
+	// Observed is the observation of the last decision, Decided the decision.
 	Observed Observation
 	Decided  Decision
-	// Limits are those in force, by service.
+	// Limits are the limits in force, by service.
 	Limits map[string]Limits
-	// Contested are the jobs that nothing is done to, with the reason.
+	// Contested are the jobs that are not controlled, with the reason.
 	Contested map[string]string
-	// Ending are the jobs that were killed and do not end.
+	// Ending are the jobs that were killed and have not ended.
 	Ending []Job
-	// Missing are the resources that no job here has a knob of.
+	// Missing are the resources for which no job here has a knob.
 	Missing []string
 	Paused  bool
 	Counts  Counts
 }
 
-// Limits are the limits of a service on this host, with where they are from.
+// Limits has the limits of a service on this host, with their origin.
 type Limits struct {
 	LoadLimit, SlackLimit   float64
 	LoadOrigin, SlackOrigin colocation.ThresholdOrigin
@@ -73,7 +73,7 @@ func (s *Step) servpodsOf(workload string) []*colocation.Servpod {
 	return nil
 }
 
-// inForce returns the limits of a service, without a change.
+// inForce returns the limits of a service without changing its state.
 func (p *policy) inForce(s *Service) Limits {
 	if p.rules.limits != nil {
 		return Limits{p.rules.limits.load, p.rules.limits.slack, colocation.Declared, colocation.Declared}
@@ -99,10 +99,10 @@ func (p *policy) inForce(s *Service) Limits {
 	return l
 }
 
-// SnapshotName is the one state of a step.
+// SnapshotName is the name of the only state of a step.
 const SnapshotName = "colocate"
 
-// snapshotKind is the form of that state.
+// snapshotKind is the format name of that state.
 const snapshotKind = "colocate/1"
 
 // snapshot is the state that outlives the process.
@@ -112,7 +112,7 @@ type snapshot struct {
 	Courses map[string]*measuredWork `json:"courses,omitempty"`
 }
 
-// Snapshot returns limits that were searched, hysteresis and how far jobs are; see
+// Snapshot returns the limits found by search, the hysteresis and the progress of jobs; see
 // [trimtab.Snapshotter].
 func (s *Step) Snapshot() map[string][]byte {
 	b, err := num.Seal(snapshotKind, snapshot{s.policy.name, s.policy.memory, s.courses})
@@ -147,7 +147,7 @@ func (s *Step) Restore(name string, state []byte) error {
 	return nil
 }
 
-// validate refuses a state that no step could have saved.
+// validate returns an error for a state that no step could have saved.
 func (in *snapshot) validate() error {
 	m := &in.Memory
 	ok := m.Calm >= 0 && m.Wait >= leastWait && m.Wait <= maxWait && len(m.Services) <= maxServices*2 && len(in.Courses) <= maxJobs

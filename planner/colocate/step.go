@@ -14,38 +14,38 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// StepConfig says for which host a [Step] decides, and how.
+// StepConfig configures a [Step] for a host.
 type StepConfig struct {
-	// Pool is that of the host's best-effort jobs alone.
+	// Pool is the name of the pool of the host's best-effort jobs.
 	Pool, Host string
 	// Policy names the co-location policy, such as rhythm; Config has the settings that
 	// all policies share.
 	Policy string
 	Config
-	// Mode is the most that it may do; "": Recommend. The host's limits on the knobs of single
-	// jobs bound it further.
+	// Mode limits what the step may do; "": Recommend. The host's limits for single jobs limit it
+	// further.
 	Mode trimtab.Mode
-	// Lease is how long the host keeps what a plan sets; 0: 10 periods. Confirm is how long grows
-	// wait for the outcomes of shrinks; 0: 2 periods.
+	// Lease is how long the host keeps the values of a plan; 0: 10 periods. Confirm is how long
+	// raises wait for the outcomes of reductions; 0: 2 periods.
 	Lease, Confirm time.Duration
-	// Resources are those whose knobs may be set, each with what is declared for all jobs
-	// together; Capacity 0: what the host reports. Others are not set.
+	// Resources are those whose knobs may be set, each with the declared capacity for all jobs;
+	// Capacity 0: as the host reports. Others are not set.
 	Resources []issue.Resource
-	// Services are the workloads that have a Servpod here: one that has not reported counts as
-	// missing. Others count once they report.
+	// Services are the workloads that must have a Servpod here: one that has not reported counts as
+	// missing. Others count from their first report.
 	Services []string
 	// Silent is how long a job may run without a report and still be predicted; 0: 1 min.
 	Silent time.Duration
 }
 
-// The resources that no pool shares: each job has its own.
+// The resources that jobs do not share: each has its own.
 const (
 	running = "running"
 	alive   = "alive"
 	weight  = "weight"
 )
 
-// own reports whether each job has its own of a resource.
+// own reports whether jobs do not share a resource.
 func own(resource string) bool {
 	switch resource {
 	case running, alive, weight, frequency:
@@ -54,14 +54,14 @@ func own(resource string) bool {
 	return false
 }
 
-// unshared stands for the capacity of a resource that is not shared.
+// unshared is used as the capacity of a resource that is not shared.
 const unshared = 1e15
 
 // Step is the co-location controller of one host as a [trimtab.Step]. Contributions, holdings,
 // outcomes, commands, [Progress] and [Surroundings] go in; each tick makes a decision, and plans
-// come out. It is the only planner of its pool, in terms that follow what the host has accepted;
-// a [trimtab.Leader] may set one. A job whose knob another program sets is not decided on: the
-// step recommends what it would do. What that job has is not given to others.
+// come out. It is the only planner of its pool. Its leader terms follow the newest one that the
+// host has accepted, unless a [trimtab.Leader] sets one. For a job whose knob another program sets
+// it only recommends, and keeps that job's resources out of the capacity.
 type Step struct {
 	config    StepConfig
 	policy    *policy
@@ -70,8 +70,8 @@ type Step struct {
 	resources []issue.Resource
 
 	now, ticked, planned time.Time
-	// holding is the host's last; services has the last report of each service, here the newest
-	// surroundings.
+	// holding is the host's last holding; services has the last report of each service; here has
+	// the newest surroundings.
 	holding  *trimtab.Holding
 	services map[string]*colocation.Contributions
 	here     *Surroundings
@@ -80,17 +80,17 @@ type Step struct {
 	observed Observation
 	decided  Decision
 	released map[string]bool
-	// commands are the last, so that one that is delivered again is known.
+	// commands are the last commands, to recognise one that is delivered again.
 	commands []trimtab.Command
 	counts   Counts
 }
 
-// Counts are totals since the step was made.
+// Counts are totals since the step was created.
 type Counts struct {
-	// Decisions are by verb, Changes by act.
+	// Decisions are counted by verb, Changes by act.
 	Decisions map[Verb]uint64
 	Changes   map[Act]uint64
-	// Ignored values were of somebody else, late, or made no sense.
+	// Ignored counts values that were for another host or pool, late, or invalid.
 	Ignored uint64
 }
 
@@ -150,7 +150,7 @@ func (s *Step) names() (names []string) {
 	return names
 }
 
-// most returns what a knob counts as while nothing limits it.
+// most returns the amount of a knob that nothing limits.
 func (s *Step) most(_, resource string) (float64, bool) {
 	for i := range s.resources {
 		if s.resources[i].Name == resource {
@@ -191,7 +191,7 @@ func (s *Step) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	return nil
 }
 
-// lead begins the term that a [trimtab.Leader] announces.
+// lead begins the leader term that a [trimtab.Leader] announces.
 func (s *Step) lead(now time.Time, l *trimtab.Leader) {
 	if l.Pool != s.config.Pool || l.Epoch <= s.issue.Epoch() || !trimtab.PlausibleEpoch(l.Epoch, now) {
 		s.counts.Ignored++
@@ -206,8 +206,8 @@ func (s *Step) begin(epoch uint64, now time.Time) {
 	s.planned = time.Time{}
 }
 
-// hold reads the host's holding, and begins a new term if the host has accepted a later one than
-// this.
+// hold reads the host's holding. It begins a new term if the host has accepted a later one than the
+// present.
 func (s *Step) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 	if h.Host != s.config.Host || !h.Of(s.config.Pool) || h.Time.Sub(now) > s.config.Lease {
 		s.counts.Ignored++
@@ -236,7 +236,7 @@ func (s *Step) answer(now time.Time, o *trimtab.Outcome) []trimtab.Value {
 	return s.release(now)
 }
 
-// release sends the grows that wait, once they may.
+// release sends the raises that waited for reductions, once they may be made.
 func (s *Step) release(now time.Time) []trimtab.Value {
 	if plan := s.issue.Release(now); plan != nil {
 		s.planned = now
@@ -251,7 +251,7 @@ const maxCommands = 64
 // maxServices bounds the services that are known.
 const maxServices = 256
 
-// hear reads the contributions of a service, if they are the newest.
+// hear stores the contributions of a service, if they are the newest.
 func (s *Step) hear(now time.Time, c *colocation.Contributions) {
 	old := s.services[c.Workload]
 	switch {
@@ -260,7 +260,7 @@ func (s *Step) hear(now time.Time, c *colocation.Contributions) {
 	case old == nil && !s.expected(c.Workload) && (len(servpods(c, s.config.Host)) == 0 || len(s.services) >= maxServices):
 		s.counts.Ignored++
 	case !s.expected(c.Workload) && len(servpods(c, s.config.Host)) == 0:
-		delete(s.services, c.Workload) // it moved away
+		delete(s.services, c.Workload) // the service moved to another host
 	default:
 		s.services[c.Workload] = c
 	}
@@ -277,8 +277,8 @@ func (s *Step) Expect(services []string) {
 
 func (s *Step) expected(workload string) bool { return slices.Contains(s.config.Services, workload) }
 
-// progress reads how far a job has got. The report of a job without a knob here is kept until the
-// next tick.
+// progress stores a report of a job's progress. The report of a job without a knob here is kept
+// until the next tick.
 func (s *Step) progress(now time.Time, p *Progress) {
 	c := s.courses[p.Job]
 	if p.Time.Sub(now) > s.config.MaxAge || c == nil && len(s.courses) >= maxJobs {
@@ -292,14 +292,14 @@ func (s *Step) progress(now time.Time, p *Progress) {
 	c.take(p)
 }
 
-// same reports whether two commands are one and the same: a repeated request has another time.
+// same reports whether two commands are equal: a repeated request has another time.
 func same(a, b trimtab.Command) bool {
 	at := a.Time.Equal(b.Time)
 	a.Time, b.Time = time.Time{}, time.Time{}
 	return at && a == b
 }
 
-// command does what a person asks.
+// command carries out a person's command.
 func (s *Step) command(now time.Time, c *trimtab.Command) []trimtab.Value {
 	if c.Pool != s.config.Pool || slices.ContainsFunc(s.commands, func(o trimtab.Command) bool { return same(o, *c) }) {
 		s.counts.Ignored++
@@ -345,18 +345,18 @@ func (s *Step) tick(now time.Time) []trimtab.Value {
 	}
 	d := s.carry(now)
 	if now.Sub(s.holding.Time) > s.config.MaxAge {
-		d.Grows = nil // nobody knows what there is
+		d.Grows = nil // the capacity is unknown
 	}
 	switch {
 	case len(d.Shrinks)+len(d.Advice) == 0 && (s.issue.Waits() || len(d.Grows) == 0):
 		return append(out, s.renew(now)...)
-	case s.issue.Waits(): // what takes away does not wait for what was to grow
+	case s.issue.Waits(): // reductions do not wait for raises
 		s.issue.Drop()
 	}
 	return append(out, s.send(now, d)...)
 }
 
-// renew keeps the lease alive.
+// renew sends the present plan again, to renew its lease.
 func (s *Step) renew(now time.Time) []trimtab.Value {
 	if s.issue.Waits() || now.Sub(s.planned) < s.config.Lease/4 {
 		return nil
@@ -376,7 +376,7 @@ func (s *Step) send(now time.Time, d issue.Decision) []trimtab.Value {
 	return []trimtab.Value{s.issue.Issue(now, d)}
 }
 
-// cause returns what a plan states as its cause.
+// cause returns the cause to state in a plan.
 func (s *Step) cause() trimtab.Cause {
 	if s.issue.Paused() {
 		return trimtab.Cause{Kind: codes.CausePaused}

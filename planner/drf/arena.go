@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// Size bounds what a [Matrix] can hold.
+// Size has upper bounds on the contents of a [Matrix].
 type Size struct {
 	// Tenants, Resources and Entries (positive demands) are upper bounds. Entries needs some
 	// slack if rows are updated in place: a row that gets longer moves behind the others.
@@ -23,9 +23,9 @@ func entry(column uint32, rate float64) Entry {
 
 func (e Entry) rate() float64 { return math.Float64frombits(uint64(e.low) | uint64(e.high)<<32) }
 
-// Cell is the state of one resource: all that freezing a tenant changes. It is small so that many
-// stay in the cache, and none crosses a cache line. The number of active tenants is not in it:
-// its [Guard] shows whether there is any.
+// Cell is the state of one resource: the part that changes when a tenant freezes. It is small so
+// that many stay in the cache, and none crosses a cache line. The number of active tenants is not
+// in it: its [Guard] shows whether there is any.
 type Cell struct {
 	// rate is F, the sum of the rates of the active tenants; room is U, the fraction of the
 	// capacity that the frozen tenants leave.
@@ -53,11 +53,11 @@ func guard(rate float64, n uint32, smallest float64) Guard {
 
 const unsure = -math.MaxFloat32
 
-// perRoomOf is rate n / perRoom.
+// perRoomOf is the product of perRoom, rate and n.
 const perRoomOf = 2000
 
-// error bounds the error of F after adding and subtracting n rates, and oftenChanged updates
-// before.
+// error returns a bound on the error of F after adding and subtracting n rates, and oftenChanged
+// updates before.
 func (g Guard) error(n uint32) float64 {
 	if n == 0 {
 		return 0
@@ -65,8 +65,8 @@ func (g Guard) error(n uint32) float64 {
 	return float64(g.perRoom) * perRoomOf * 0x1p-52 * (1 + oftenChanged/float64(n))
 }
 
-// sure applies to all columns: F is exact enough when it is at least rate and perRoom U, and
-// below alone no tenant is active. It saves reading the guards.
+// sure has bounds that are valid for all columns: F is exact enough if it is at least rate and
+// perRoom U, and below alone no tenant is active. Checking them first saves reading the guards.
 type sure struct{ rate, perRoom, alone float64 }
 
 func (s *sure) add(g Guard) {
@@ -74,20 +74,20 @@ func (s *sure) add(g Guard) {
 	s.alone = min(s.alone, float64(g.alone))
 }
 
-// lostRate says whether cancellation may have cost F digits that matter.
+// lostRate reports whether cancellation may have cost F digits that matter.
 func (x *Cell) lostRate(g Guard) bool {
 	return x.rate < float64(g.least) || x.rate < float64(g.perRoom)*x.room
 }
 
-// lostRoom says the same of U; n returns the length of the column.
+// lostRoom reports the same for U.
 func (x *Cell) lostRoom(column *Span) bool {
 	return x.room < littleRoom && x.room*x.room < float64(column.length)*0x1p-28
 }
 
-// littleRoom: with more of it, no column is so long that U has lost digits.
+// littleRoom is the value of U above which no column is long enough for U to have lost digits.
 const littleRoom = 0x1p-9
 
-// atLeast is a lower bound of T whatever digits F and U have lost.
+// atLeast returns a lower bound of T, however many digits F and U have lost.
 func (x *Cell) atLeast(g Guard, n uint32) float64 {
 	return max(0, x.room-float64(n)*0x1p-52) / (x.rate + 2*g.error(n))
 }
@@ -109,10 +109,10 @@ type Arena struct {
 	Indices []uint32
 }
 
-// Need is the sizes that an [Arena] must have.
+// Need has the sizes that an [Arena] must have.
 type Need struct{ Entries, Cells, Guards, Spans, Words, Numbers, Indices int }
 
-// Bytes returns how much memory that is.
+// Bytes returns the size of that memory.
 func (n Need) Bytes() int64 {
 	return 12*int64(n.Entries) + 16*int64(n.Cells) + 12*int64(n.Guards) + 8*(int64(n.Spans)+int64(n.Words)+int64(n.Numbers)) + 4*int64(n.Indices)
 }
@@ -129,13 +129,13 @@ func (s Size) Need() Need {
 		Indices: s.Entries + 2*s.Resources + // columns
 			2*s.Resources + // their ends and changes
 			2*s.Tenants + 2*s.Resources + // names, both ways
-			3*s.Tenants + // freeze order, what bound, order of limits
-			s.Tenants + walkBudget + // who is gathered
+			3*s.Tenants + // freeze order, binding resource, order of limits
+			s.Tenants + walkBudget + // gathered rows
 			calendarNeed(s.Resources) + s.Resources, // calendar, drained
 	}
 }
 
-// check refuses what indices of 32 bits cannot count.
+// check returns an error for sizes that exceed 32-bit indices.
 func (s Size) check() error {
 	const most = math.MaxUint32 / 2
 	if s.Tenants < 0 || s.Resources < 0 || s.Entries < 0 || s.Tenants > most || s.Resources > most || s.Entries > math.MaxUint32 {
@@ -151,7 +151,7 @@ func NewArena(s Size) Arena {
 		make([]uint64, n.Words), make([]float64, n.Numbers), make([]uint32, n.Indices)}
 }
 
-// take cuts n values off the front of *from.
+// take removes the first n values of *from and returns them.
 func take[T any](from *[]T, n int) []T {
 	head := (*from)[:n:n]
 	*from = (*from)[n:]

@@ -2,13 +2,14 @@ package drf
 
 import "math"
 
-// A chunk is a line of the cache: [cursor of the chunk before it, items…].
+// A chunk is one cache line: [cursor of the chunk before it, items…].
 const (
 	chunkSize  = 16
 	chunkItems = chunkSize - 1
 )
 
-// calendarOctaves is how many doublings of T the windows span before they are laid out again.
+// calendarOctaves is the number of doublings of T that the windows span before they are laid out
+// again.
 const calendarOctaves = 4
 
 // windowsPerOctave is a power of two that puts a hundred or so resources into
@@ -27,8 +28,8 @@ func windowsPerOctave(resources int) int {
 // calendarBuckets returns the number of windows, with the one for all later times.
 func calendarBuckets(resources int) int { return calendarOctaves*windowsPerOctave(resources) + 1 }
 
-// calendarChunks returns how many chunks those may fill: each window has at most one that is not
-// full. The first is not used.
+// calendarChunks returns how many chunks the resources may need: each window has at most one chunk
+// that is not full. The first is not used.
 func calendarChunks(resources int) int {
 	return resources/chunkItems + calendarBuckets(resources) + 2
 }
@@ -49,7 +50,7 @@ type calendar struct {
 	fresh   uint32 // chunks never used
 	shift   uint
 	base    uint64 // bits >> shift of the first window
-	now     int    // window that is being worked off
+	now     int    // index of the present window
 }
 
 func (c *calendar) lay(resources int, a *Arena) {
@@ -67,12 +68,12 @@ func (c *calendar) reset(least uint64) {
 	c.base = least >> c.shift
 }
 
-// add adds r at its T, given as bits; never before the present window.
+// add adds r at its T, given as bits. T must not lie before the present window.
 func (c *calendar) add(r uint32, bits uint64) {
 	w := int(bits>>c.shift) - int(c.base)
 	w = min(max(w, c.now), len(c.cursors)-1)
 	at := c.cursors[w]
-	if at%chunkSize == 0 { // empty, or the chunk is full
+	if at%chunkSize == 0 { // the window is empty, or its chunk is full
 		at = c.chunk(at)
 	}
 	c.chunks[at] = r
@@ -93,7 +94,7 @@ func (c *calendar) chunk(before uint32) uint32 {
 	return chunk*chunkSize + 1
 }
 
-// drain appends what is in the present window to out and empties it.
+// drain appends the items of the present window to out and empties it.
 func (c *calendar) drain(out []uint32) []uint32 {
 	for cursor := c.cursors[c.now]; cursor != 0; {
 		chunk := (cursor - 1) / chunkSize
@@ -106,12 +107,12 @@ func (c *calendar) drain(out []uint32) []uint32 {
 	return out
 }
 
-// low and high are the bits between which the present window is.
+// low and high return the bits at the two ends of the present window.
 func (c *calendar) low() uint64 { return (c.base + uint64(c.now)) << c.shift }
 
 func (c *calendar) high() uint64 { return (c.base + uint64(c.now) + 1) << c.shift }
 
-// later reports whether the present window is the last, which has all later times.
+// later reports whether the present window is the last, which has all later values of T.
 func (c *calendar) later() bool { return c.now == len(c.cursors)-1 }
 
 // never is the key of a resource that no active tenant demands.

@@ -9,26 +9,26 @@ import (
 
 // The kinds of mistake that a row can have; each is also trimtab.ErrInvalid.
 var (
-	// ErrDemand: an amount is negative, NaN or infinite.
+	// ErrDemand says that an amount is negative, NaN or infinite.
 	ErrDemand = fmt.Errorf("demand: want a finite number >= 0: %w", trimtab.ErrInvalid)
-	// ErrResource: a resource is unknown, or stands in the row twice.
+	// ErrResource says that a resource is unknown, or occurs twice in the row.
 	ErrResource = fmt.Errorf("resource: %w", trimtab.ErrInvalid)
-	// ErrCapacity: a capacity is negative, NaN or infinite, or its room is
-	// not within it.
+	// ErrCapacity says that a capacity is negative, NaN or infinite, or its room is not within it.
 	ErrCapacity = fmt.Errorf("capacity: %w", trimtab.ErrInvalid)
-	// ErrWeight: a weight is not a finite number > 0, or a row's rates are so far from 1 that
-	// sums of them may leave the range in which capacities are exact to 1e-12.
+	// ErrWeight says that a weight is not a finite number > 0, or that a row's rates are so far
+	// from 1 that sums of them may leave the range in which capacities are exact to 1e-12.
 	ErrWeight = fmt.Errorf("weight: %w", trimtab.ErrInvalid)
-	// ErrLimit: a limit is negative or NaN.
+	// ErrLimit says that a limit is negative or NaN.
 	ErrLimit = fmt.Errorf("limit: want a number >= 0: %w", trimtab.ErrInvalid)
-	// ErrMemory: there are more tenants, resources or entries than the arena holds.
+	// ErrMemory says that there are more tenants, resources or entries than the arena has space
+	// for.
 	ErrMemory = fmt.Errorf("memory: the arena is full: %w", trimtab.ErrInvalid)
 )
 
-// finite says whether x is a finite number >= 0.
+// finite reports whether x is a finite number >= 0.
 func finite(x float64) bool { return x >= 0 && x <= math.MaxFloat64 }
 
-// check refuses a pool that cannot be solved, before anything is.
+// check validates a problem before anything is solved.
 func (p *Problem) check() error {
 	if p.Room != nil && len(p.Room) != len(p.Capacities) {
 		return fmt.Errorf("%d capacities, %d rooms: %w", len(p.Capacities), len(p.Room), ErrCapacity)
@@ -44,7 +44,7 @@ func (p *Problem) check() error {
 	return nil
 }
 
-// check refuses a row with invalid numbers.
+// check returns an error for a row with invalid numbers.
 func (t *Tenant) check(resources int) error {
 	if !finite(t.Weight) || t.Weight == 0 {
 		return fmt.Errorf("weight %v: want a finite number > 0: %w", t.Weight, ErrWeight)

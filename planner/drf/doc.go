@@ -11,9 +11,9 @@
 //
 //	a_ir = (d_ir / c_r) / max_s (d_is / (c_s w_is)),   max_r a_ir / w_ir = 1.
 //
-// Progressive filling raises all levels together. A tenant freezes when it
-// has what its limit lets it want, or when a resource that it demands is full;
-// the others go on. The result is max-min fair over weighted dominant shares.
+// Progressive filling raises all levels together. A tenant freezes when it reaches its limit, or
+// when a resource that it demands is full; the others continue. The result is max-min fair over
+// weighted dominant shares.
 //
 // The filling is driven by events. With F_r the sum of the rates of the active
 // tenants and U_r the room left, resource r is full at T_r = U_r / F_r, and

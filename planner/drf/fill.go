@@ -5,19 +5,19 @@ import (
 )
 
 const (
-	// front is how many resources are looked at together.
+	// front is how many resources are compared exactly at a time.
 	front = 512
 	// walkBudget bounds the indices that one pass reads from columns after its
 	// first.
 	walkBudget = 16384
-	// fewColumns: a longer column is summed up afresh whenever it counts.
+	// fewColumns is the length of a column above which F is summed again whenever it counts.
 	fewColumns = 1024
-	// noise: room below this part of what there was at first is rounding.
+	// noise is the part of its initial room below which a resource's room is a rounding error.
 	noise = 0x1p-48
-	// siftBlock is how many columns are looked at before any is queued.
+	// siftBlock is how many columns are computed before any is queued.
 	siftBlock = 8192
-	// worth: a loop over fewer indices runs faster without a second thread; a row counts as
-	// perRow indices.
+	// worth is the number of indices below which a loop runs faster without a second thread; a row
+	// counts as perRow indices.
 	worth  = 256
 	perRow = 8
 )
@@ -25,9 +25,9 @@ const (
 // candidate is a resource that may be the next to become full.
 type candidate struct {
 	column uint32
-	at     uint32 // where its active tenants are in gathered
-	count  uint32 // how many
-	key    uint64 // bits of T; a lower bound once others were frozen
+	at     uint32 // index of its active tenants in gathered
+	count  uint32 // number of them
+	key    uint64 // bits of T; only a lower bound once other tenants froze
 }
 
 // filler is the state of one solve.
@@ -36,15 +36,15 @@ type filler struct {
 	states   states
 	calendar calendar
 	cells    []Cell
-	whole    map[uint32]float64 // long columns: F when summed up
+	whole    map[uint32]float64 // F of long columns at their last sum
 	gathered []uint32
 	drained  []uint32
 	keys     []uint64 // of a block of columns
 
-	heap    []candidate // more than front of them in one window
+	heap    []candidate // the candidates of a window beyond front
 	front   []candidate
-	due     []uint32 // limits of this window that were put off
-	limit   int      // next of limited
+	due     []uint32 // postponed limits of this window
+	limit   int      // index of the next limit in limited
 	reached float64
 	stopped bool
 	threads int
@@ -52,7 +52,7 @@ type filler struct {
 	split   []uint32 // columns at which the threads' shares end, in this pass
 	stats   Stats
 	run     Runner
-	touched uint32 // means nothing; see touch
+	touched uint32 // no meaning; see touch
 }
 
 // Stats counts the work of one solve.
@@ -127,8 +127,7 @@ func (f *filler) freezeEmpty() {
 	}
 }
 
-// renew lays the windows out anew from the least T that is left. It says
-// whether anything is left.
+// renew lays the windows out again from the least T that is left. It reports whether any is left.
 func (f *filler) renew() bool {
 	low := f.calendar.low()
 	f.drained = f.calendar.drain(f.drained[:0])
@@ -153,8 +152,9 @@ func (f *filler) renew() bool {
 	return least != never
 }
 
-// look returns the bits of T of a column, at least those of the level low that all have reached,
-// or never. From high on it is only a lower bound: the exact value is not needed before.
+// look returns the bits of T of a column, but at least low, the level that all tenants have
+// reached; or never. From high on the result is only a lower bound, since the exact value is not
+// needed yet.
 func (f *filler) look(c uint32, low, high uint64) uint64 {
 	x := &f.cells[c]
 	if x.rate >= f.m.sure.rate && x.rate >= f.m.sure.perRoom*x.room && x.room >= littleRoom {
@@ -192,7 +192,7 @@ func (f *filler) lookClosely(c uint32, low, high uint64) uint64 {
 	return max(low, math.Float64bits(x.room/x.rate))
 }
 
-// window works off all events of the present window.
+// window processes all events of the present window.
 func (f *filler) window(stop func() bool) (stopped bool) {
 	low, high := f.calendar.low(), f.calendar.high()
 	f.drained = f.calendar.drain(f.drained[:0])
@@ -218,7 +218,7 @@ func (f *filler) window(stop func() bool) (stopped bool) {
 	}
 }
 
-// sift puts the columns whose T lies in the present window into the front, the others into the
+// sift puts the columns whose T is in the present window into the front, and the others into the
 // calendar.
 func (f *filler) sift(columns []uint32, low, high uint64) {
 	for len(columns) > 0 {
@@ -237,7 +237,7 @@ func (f *filler) sift(columns []uint32, low, high uint64) {
 	}
 }
 
-// glance looks at many columns, in parallel.
+// glance computes T of many columns in parallel.
 func (f *filler) glance(columns []uint32, keys []uint64, low, high uint64) {
 	if f.threads == 1 || len(columns) < f.worth {
 		f.touched += f.glanceSome(columns, keys, low, high)
@@ -261,8 +261,8 @@ func (f *filler) glanceSome(columns []uint32, keys []uint64, low, high uint64) (
 	return touched
 }
 
-// refill exchanges what was put off for the smallest of the heap, where there
-// is one, and returns up to which key the front is complete.
+// refill exchanges postponed candidates for the smallest of the heap, if it has any, and returns
+// the key up to which the front is complete.
 func (f *filler) refill(low, high uint64) (bound uint64) {
 	if len(f.heap) > 0 {
 		for _, c := range f.front {
@@ -306,7 +306,7 @@ func (f *filler) lookAgain(low, high uint64) {
 	f.front = kept
 }
 
-// limitDue says whether a limit lies before high.
+// limitDue reports whether a limit lies before high.
 func (f *filler) limitDue(high uint64) bool {
 	if len(f.due) > 0 {
 		return true

@@ -13,19 +13,19 @@ import (
 type Matrix struct {
 	size       Size
 	capacities []float64
-	room       []float64 // as fractions, by name of the resource
+	room       []float64 // as a fraction of the capacity, by resource
 
 	entries []Entry
-	used    int // entries
+	used    int // number of entries in use
 	rows    []Span
 	limits  []float64 // highest level by the tenant's own limit; +Inf: none
 
-	columns     []uint32 // rows by resource
+	columns     []uint32 // row numbers, by resource
 	columnsUsed int
 	column      []Span
 	columnEnd   []uint32
-	changes     []uint32 // of the column since its cell was summed up
-	first       []Cell   // cells before anybody is frozen
+	changes     []uint32 // changes of each column since its cell was last summed
+	first       []Cell   // the cells before any tenant freezes
 	guards      []Guard
 	sure        sure
 
@@ -67,7 +67,7 @@ func NewMatrix(capacities, room []float64, size Size, arena Arena) (*Matrix, err
 	return m, nil
 }
 
-// lay cuts the arena up.
+// lay divides the arena among the slices.
 func (m *Matrix) lay(a Arena) {
 	s := m.size
 	m.filler.calendar.lay(s.Resources, &a) // first: its chunks are lines of the cache
@@ -90,7 +90,7 @@ func (m *Matrix) Tenants() int { return m.added }
 // Entries returns the number of positive demands, with those of updated rows that were moved.
 func (m *Matrix) Entries() int { return m.used }
 
-// Resources is the number of capacities.
+// Resources returns the number of capacities.
 func (m *Matrix) Resources() int { return m.size.Resources }
 
 // Add appends the next tenant. Errors name its row and are [ErrDemand],
@@ -160,8 +160,7 @@ func (m *Matrix) normalise(t *Tenant) (row []Entry, limit float64, err error) {
 	return row, limit, nil
 }
 
-// key is max_r d_ir / (c_r w_ir), and which resource without capacity is
-// demanded, or -1.
+// key returns max_r d_ir / (c_r w_ir), and the demanded resource without capacity, or -1.
 func (t *Tenant) key(capacities []float64) (key float64, blocked int, err error) {
 	blocked = -1
 	for _, d := range t.Demands {
@@ -217,7 +216,7 @@ func (m *Matrix) Seal() {
 			a := e.rate()
 			m.first[e.column].rate += a
 			g := &m.guards[e.column]
-			g.alone = min(g.alone, float32(a)) // here the least rate, for a while
+			g.alone = min(g.alone, float32(a)) // alone has the least rate here, until it is computed below
 		}
 	}
 	m.sure = sure{alone: math.MaxFloat64}

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// byKey orders candidates by T, ties by column, so that no other order leaves
-// a trace.
+// byKey orders candidates by T, and by column if these are equal, so that the result does not
+// depend on any other order.
 func byKey(a, b candidate) int {
 	switch {
 	case a.key < b.key:
@@ -56,7 +56,7 @@ func (f *filler) choose(bound uint64) int {
 			return k
 		}
 		if f.long(c.column) {
-			// Only the first is summed up afresh: the next may change.
+			// Only the first is summed again, since the next may still change.
 			if k > 0 {
 				return k
 			}
@@ -74,7 +74,7 @@ func (f *filler) choose(bound uint64) int {
 	return len(f.front)
 }
 
-// long says whether a column has to be summed up before it may count.
+// long reports whether a column must be summed again before its T counts.
 func (f *filler) long(c uint32) bool {
 	if f.m.column[c].length <= fewColumns {
 		return false
@@ -83,7 +83,7 @@ func (f *filler) long(c uint32) bool {
 	return !ok || rate != f.cells[c].rate
 }
 
-// resumFirst sums the first of the front up afresh.
+// resumFirst sums the first candidate of the front again.
 func (f *filler) resumFirst() {
 	c := &f.front[0]
 	f.resumRate(c.column)
@@ -128,7 +128,7 @@ func (f *filler) gatherOne(c *candidate) {
 	state := f.states.bits
 	for _, i := range f.m.columns[s.start:s.end()] {
 		to[n] = i
-		n += int((state[i/32]>>(i%32*2)&3 - 1) >> 63) // 1 if active; a branch would be guesswork
+		n += int((state[i/32]>>(i%32*2)&3 - 1) >> 63) // 1 if the row is active; the branch would be unpredictable
 	}
 	c.count = uint32(n)
 }

@@ -12,9 +12,9 @@ type Demand struct {
 	Weight float64
 }
 
-// Tenant is one claimant.
+// Tenant is a tenant with its demand.
 type Tenant struct {
-	// Demands is the vector to be scaled; each resource at most once.
+	// Demands is the vector that is scaled; each resource at most once.
 	Demands []Demand
 	// Weight is the tenant's entitlement against the others', > 0.
 	Weight float64
@@ -28,17 +28,17 @@ type Problem struct {
 	// Capacities are the resources' sizes, each in its own unit, finite and >= 0. A tenant that
 	// demands a resource with capacity 0 gets nothing.
 	Capacities []float64
-	// Room is how much of each capacity may be given out, in [0, capacity]; nil is all of it.
-	// After a first pass that guarantees minimums it is what that leaves, while shares still
-	// count against the whole capacity.
+	// Room is the part of each capacity that may be allocated, in [0, capacity]; nil: all of it.
+	// After a first pass that allocates guaranteed minimums, it is the rest; shares still count
+	// against the whole capacity.
 	Room []float64
 	// Tenants are answered in this order.
 	Tenants []Tenant
 }
 
-// What bound a tenant when no resource did.
+// The values of Bound for a tenant that no resource froze.
 const (
-	// ByLimit: the tenant has all that it wants.
+	// ByLimit: the tenant reached its limit.
 	ByLimit = -1
 	// ByNothing: the tenant demands nothing; its level is 0.
 	ByNothing = -2

@@ -9,8 +9,8 @@ import (
 // Relayout returns the same matrix, sealed, in the memory of another arena: rows in the order in
 // which the last solve froze them, resources numbered by when their last tenant froze. The next
 // solve then reads memory almost in order, even if some tenants change: levels change between
-// intervals, their order hardly does. size may differ, for more or less slack. The numbers of
-// tenants and resources that callers use stay. Errors are trimtab.ErrInvalid if nothing was
+// intervals, their order hardly does. size may differ, to change the slack. The numbers by which
+// callers name tenants and resources do not change. Errors are trimtab.ErrInvalid if nothing was
 // solved yet, and [ErrMemory].
 func (m *Matrix) Relayout(size Size, arena Arena) (*Matrix, error) {
 	if m.filler.stopped {

@@ -6,15 +6,14 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Options say how a [Matrix] is solved; the zero value is one thread and no
-// deadline.
+// Options say how to solve a [Matrix]; the zero value is one thread and no deadline.
 type Options struct {
 	// Run runs loops in parallel; nil is [Serial]. The answer has the same
 	// bits for any number of threads.
 	Run Runner
 	// Stop, if not nil, is called before every batch of events. Once it returns true, all active
-	// tenants freeze at the level that all of them have reached: the answer is feasible, fair up
-	// to there, and what is left of each resource is exactly known ([Result.Room]).
+	// tenants freeze at the level that all of them have reached: the answer is feasible, fair up to
+	// that level, and the unused part of each resource is known exactly ([Result.Room]).
 	Stop func() bool
 }
 
@@ -26,7 +25,7 @@ type Result struct {
 	// Reached is the level up to which the answer is exact; if Stopped, the tenants that were
 	// active have it.
 	Reached float64
-	// Active is how many tenants Stop froze.
+	// Active is the number of tenants that Stop froze.
 	Active int
 	// Stats counts the work.
 	Stats Stats
@@ -77,7 +76,7 @@ func (r Result) Bounds() []int {
 	return out
 }
 
-// Room returns what is left of every resource, as a fraction of its capacity: summed again from
+// Room returns the unused part of every resource, as a fraction of its capacity: summed again from
 // the levels, with compensated rounding; below 0 if the resource is over its capacity.
 func (r Result) Room() []float64 {
 	m := r.m
@@ -118,7 +117,7 @@ func (m *Matrix) SweepNarrow(sums []float64) {
 	}
 }
 
-// Demanded says whether any tenant demands resource r.
+// Demanded reports whether any tenant demands a resource.
 func (r Result) Demanded(resource int) bool {
 	return r.m.column[r.m.place[resource]].length > 0
 }

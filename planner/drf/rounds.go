@@ -2,13 +2,13 @@ package drf
 
 import "math"
 
-// RoundsResult is the answer of the round-based baselines.
+// RoundsResult is the result of the round-based baselines.
 type RoundsResult struct {
-	// Level is x_i by tenant.
+	// Level has x_i of each tenant.
 	Level []float64
-	// Rounds is how many passes over the active rows it took.
+	// Rounds is the number of passes over the active rows.
 	Rounds int
-	// Stopped says that stop was true first; the active keep their level.
+	// Stopped says that stop returned true first; the active tenants then keep their level.
 	Stopped bool
 }
 
@@ -72,7 +72,7 @@ func (m *Matrix) grant(active []uint32, level float64, sums, left []float64) flo
 	return step
 }
 
-// eliminate records the level of the tenants that are done and returns the others.
+// eliminate records the level of the tenants that are finished and returns the others.
 func (m *Matrix) eliminate(active []uint32, level, epsilon float64, sums, left, levels []float64) []uint32 {
 	kept := active[:0]
 	for _, i := range active {

@@ -25,8 +25,8 @@ func (f *filler) scatter() {
 	f.run.Run(f.threads, func(p int) { f.scatterOwn(rows, p) })
 }
 
-// share cuts the columns so that each thread has about as many of the entries
-// of this pass: that changes where columns are numbered by when they end.
+// share divides the columns so that each thread has about as many entries of this pass. The
+// division changes because columns are numbered by when they end.
 func (f *filler) share(rows []uint32) {
 	sample := rows[:min(len(rows), ahead)]
 	f.split = f.split[:0]
@@ -41,7 +41,7 @@ func (f *filler) share(rows []uint32) {
 	f.split = append(f.split, math.MaxUint32)
 }
 
-// batch is where the next rows to be scattered are, and their levels.
+// batch has the positions of the next rows to scatter, and their levels.
 type batch struct {
 	spans  [ahead]Span
 	levels [ahead]float64
@@ -86,7 +86,7 @@ func (f *filler) touch(rows []uint32, b *batch, part, parts uint32) (touched uin
 	return touched
 }
 
-// scatterOwn is scatterAll for the columns of one thread.
+// scatterOwn does the work of scatterAll for the columns of one thread.
 func (f *filler) scatterOwn(rows []uint32, part int) (touched uint32) {
 	var b batch
 	from, to := uint32(0), f.split[part]
@@ -153,8 +153,7 @@ func (f *filler) touchCells(of []uint32) (n int, touched uint32) {
 	return n, touched
 }
 
-// resumRate sums F up afresh over the active, with the rounding error carried
-// along (Neumaier).
+// resumRate sums F again over the active tenants, with compensation of rounding errors (Neumaier).
 func (f *filler) resumRate(c uint32) {
 	var rate sum
 	s := f.m.column[c]
@@ -166,7 +165,7 @@ func (f *filler) resumRate(c uint32) {
 	f.cells[c].rate = rate.value()
 }
 
-// resumRoom does the same with U, over the frozen.
+// resumRoom does the same for U, over the frozen tenants.
 func (f *filler) resumRoom(c uint32) {
 	var used sum
 	s := f.m.column[c]
@@ -179,13 +178,13 @@ func (f *filler) resumRoom(c uint32) {
 	f.cells[c].room = -used.value()
 }
 
-// rateOf finds the entry of column c in row i.
+// rateOf returns the entry of column c in row i.
 func (m *Matrix) rateOf(i, c uint32) float64 {
 	row := m.entries[m.rows[i].start:m.rows[i].end()]
 	return row[find(row, c, 0)].rate()
 }
 
-// sum adds numbers and carries the error of rounding along.
+// sum is a sum with compensation of rounding errors.
 type sum struct{ high, low float64 }
 
 func (s *sum) add(x float64) {

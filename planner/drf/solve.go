@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// full is the fraction of its capacity up to which what is left of a resource counts as nothing.
+// full is the fraction of its capacity below which the rest of a resource counts as nothing.
 const full = 1e-12
 
 // Solve solves a problem of any size, in O(n log n) of its entries; [Matrix] is for repeated
@@ -22,7 +22,7 @@ func Solve(p Problem) (Solution, error) {
 	return p.solution(r), nil
 }
 
-// matrix lays the problem out.
+// matrix converts the problem into a matrix.
 func (p *Problem) matrix() (*Matrix, error) {
 	size := Size{Tenants: len(p.Tenants), Resources: len(p.Capacities)}
 	for _, t := range p.Tenants {

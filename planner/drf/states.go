@@ -4,22 +4,22 @@ package drf
 const (
 	isActive  = 0
 	isFrozen  = 1
-	isBlocked = 2 // in this pass: a resource that was put off demands it
-	isTaken   = 3 // in this pass: frozen just now
+	isBlocked = 2 // in this pass: the row demands a resource that was postponed
+	isTaken   = 3 // in this pass: just frozen
 )
 
-// states are those of the tenants, by row.
+// states has the state of each tenant, by row.
 type states struct {
 	level  []float64
 	bits   []uint64
-	order  []uint32 // rows as they froze
+	order  []uint32 // rows in the order of freezing
 	why    []uint32 // parallel to order: column, or byLimit
 	put    []uint32 // blocked rows of this pass
-	taken  int      // of order, before this pass
+	taken  int      // length of order before this pass
 	frozen int
 }
 
-// reset makes all active.
+// reset makes all tenants active.
 func (s *states) reset() {
 	clear(s.bits)
 	s.frozen, s.put = 0, s.put[:0]
@@ -28,7 +28,7 @@ func (s *states) reset() {
 // of returns the state of a row.
 func (s *states) of(i uint32) uint64 { return s.bits[i/32] >> (i % 32 * 2) & 3 }
 
-// freeze notes that a row is frozen outside of a pass.
+// freeze records that a row froze outside of a pass.
 func (s *states) freeze(i uint32, level float64, why uint32) {
 	s.level[i] = level
 	s.bits[i/32] |= isFrozen << (i % 32 * 2)
@@ -36,7 +36,7 @@ func (s *states) freeze(i uint32, level float64, why uint32) {
 	s.frozen++
 }
 
-// block keeps a row from being frozen in this pass.
+// block prevents a row from being frozen in this pass.
 func (s *states) block(i uint32) {
 	s.bits[i/32] |= isBlocked << (i % 32 * 2)
 	s.put = append(s.put, i)
@@ -60,7 +60,7 @@ func (s *states) take(i uint32, level float64, why uint32) {
 	s.frozen++
 }
 
-// settle makes the states of this pass those of the next.
+// settle converts the states of this pass into those of the next.
 func (s *states) settle() {
 	for _, i := range s.order[s.taken:s.frozen] {
 		s.bits[i/32] &^= isBlocked << (i % 32 * 2)

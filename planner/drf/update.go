@@ -7,8 +7,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// oftenChanged is after how many changes of a column its sum is computed again, so that rounding
-// errors do not accumulate over intervals.
+// oftenChanged is the number of changes of a column after which its sum is computed again, so that
+// rounding errors do not accumulate over intervals.
 const oftenChanged = 256
 
 // Update replaces tenant i, in place if the new row is not longer than the old one. It takes time
@@ -73,7 +73,7 @@ func (m *Matrix) roomFor(old Span, row []Entry) error {
 	return nil
 }
 
-// moved returns how much space a column of this length gets when it moves.
+// moved returns the space that a column of this length gets when it moves.
 func moved(length uint32) int { return int(length) + int(length)/8 + 4 }
 
 // leave removes a row from a column.
@@ -109,7 +109,7 @@ func (m *Matrix) join(e Entry, row uint32) {
 	m.guards[e.column].alone = min(m.guards[e.column].alone, float32(e.rate()/2))
 }
 
-// refresh sums a column up afresh when it lost digits or changed often.
+// refresh sums a column again if it lost digits or changed often.
 func (m *Matrix) refresh(c uint32) {
 	x := &m.first[c]
 	m.changes[c]++
@@ -120,7 +120,7 @@ func (m *Matrix) refresh(c uint32) {
 	g := m.guards[c]
 	smallest := 2 * float64(g.alone)
 	n := m.column[c].length
-	// The errors are those of the largest F since it was summed up.
+	// The error is relative to the largest F since the last sum.
 	most := max(x.rate, float64(g.least)*0x1p12/math.Sqrt(float64(n)))
 	if m.changes[c] > oftenChanged || x.lostRate(g) {
 		var rate sum

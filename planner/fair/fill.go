@@ -8,13 +8,13 @@ import (
 	"github.com/trimtab/trimtab/planner/hosts"
 )
 
-// claim is one workload of a filling: it gets clamp(v weight, lo, hi), v the
-// level of its group, until a row that it draws on is full.
+// claim is one workload of a filling. It gets clamp(v·weight, lo, hi), where v is the level of its
+// group, until a row (a host or the pool) that it uses is full.
 type claim struct {
 	group          int
 	weight, lo, hi float64
 	state          state
-	amount         float64 // while it does not rise
+	amount         float64 // valid while it does not rise
 }
 
 type state int8
@@ -25,7 +25,7 @@ const (
 	frozen
 )
 
-// event happens when the level of a group is at v: to a claim of it, or, where claim is -1, to a
+// event happens when the level of a group reaches v: to one of its claims, or, if claim is -1, to a
 // group in it.
 type event struct {
 	v            float64
@@ -36,24 +36,24 @@ type event struct {
 type flow struct {
 	parent int
 	weight float64
-	// level is v, and speed its derivative by that of the root.
+	// level is v; speed is its derivative by the level of the root.
 	level, speed float64
-	// starts are when members begin to rise, ends when claims have all that they
-	// want, both in order.
+	// starts are the levels at which members begin to rise; ends are those at which claims have all
+	// they want; both in ascending order.
 	starts, ends []event
 	claims       []int
-	// started: the group rises as a member of its parent, as long as active, the number of claims
-	// below it that are not frozen, is not 0.
+	// started says that the group rises as a member of its parent. It rises while active, the
+	// number of claims below it that are not frozen, is not 0.
 	started bool
 	active  int
-	// pull is Σ weight of the members that rise; draw by row is Σ weight·share of
-	// the claims.
+	// pull is Σ weight of the members that rise; draw has, for each row, Σ weight·share of the
+	// claims.
 	pull sum
 	draw []sum
 }
 
-// sum is a sum of positive numbers, n of them left of most since it was summed
-// up afresh: an empty one is exactly 0.
+// sum is a sum of n positive numbers. most is its value when it was last computed from all of them.
+// An empty sum is exactly 0.
 type sum struct {
 	value   float64
 	n, most int
@@ -65,8 +65,7 @@ func (s *sum) add(v float64) {
 	s.most = max(s.most, s.n)
 }
 
-// drop subtracts v and reports whether so much was subtracted that the rest should be summed
-// again.
+// drop subtracts v and reports whether so much was subtracted that the rest should be summed again.
 func (s *sum) drop(v float64) (afresh bool) {
 	s.value -= v
 	if s.n--; s.n == 0 {
@@ -76,19 +75,19 @@ func (s *sum) drop(v float64) (afresh bool) {
 }
 
 // filling is progressive filling: the levels rise until a row, a host or the pool, is full, which
-// freezes the claims that use it; the others continue. What a claim leaves goes to its siblings
-// first.
+// freezes the claims that use it; the others continue. The rest of a frozen claim's share goes to
+// its siblings first.
 type filling struct {
-	room   *hosts.Room // whose rows these are, the pool after them
+	room   *hosts.Room // the rows are its hosts, then the pool
 	left   []float64   // by row
 	on     [][]int     // the claims by row
 	claims []claim
 	groups []flow
 	active int
-	drawn  []float64 // by row, at the present speeds
+	drawn  []float64 // use of each row at the present speeds
 }
 
-// newFilling gives every claim its lo, which must fit.
+// newFilling starts every claim at its lo; these must fit.
 func newFilling(room *hosts.Room, groups []flow, claims []claim) *filling {
 	n := len(room.Left) + 1
 	f := &filling{room: room, left: append(slices.Clone(room.Left), float64(room.Units)), on: make([][]int, n),
@@ -126,7 +125,7 @@ func newFilling(room *hosts.Room, groups []flow, claims []claim) *filling {
 	return f
 }
 
-// each calls fn with the rows that claim i draws on.
+// each calls fn with the rows that claim i uses.
 func (f *filling) each(i int, fn func(row int, share float64)) {
 	for _, p := range f.room.Parts(i) {
 		fn(int(p.Row), p.Share)
@@ -149,7 +148,7 @@ func (f *filling) run() {
 		if !math.IsInf(dt, 0) {
 			f.advance(dt, group, v)
 		} else if f.active == before {
-			return // nobody rises: weights beyond the range of floats
+			return // no claim rises: the weights exceed the range of floats
 		}
 	}
 }
@@ -179,8 +178,7 @@ func (f *filling) begin(k int) (some bool) {
 	return some
 }
 
-// full reports whether a claim has all that it may have, or a row that it draws
-// on is full.
+// full reports whether a claim has all it may have, or a row that it uses is full.
 func (f *filling) full(i int) bool {
 	full := f.claims[i].hi <= f.claims[i].lo
 	f.each(i, func(r int, _ float64) { full = full || f.left[r] <= 0 })
@@ -196,8 +194,7 @@ func (f *filling) rise(i int) {
 	f.each(i, func(r int, share float64) { g.draw[r].add(c.weight * share) })
 }
 
-// freeze ends a claim at what it has, and its group with it where it was the
-// last.
+// freeze stops a claim at its present amount, and its group with it if it was the last.
 func (f *filling) freeze(i int) {
 	c := &f.claims[i]
 	g := &f.groups[c.group]
@@ -241,7 +238,7 @@ func (f *filling) leave(k int, weight float64) {
 	}
 }
 
-// sumDraw sums up what group k draws on row r.
+// sumDraw sums the use of row r by group k.
 func (f *filling) sumDraw(k, r int) {
 	s := sum{}
 	for _, i := range f.on[r] {
@@ -256,8 +253,7 @@ func (f *filling) sumDraw(k, r int) {
 	f.groups[k].draw[r] = s
 }
 
-// speeds divides the speed of each group among its members that rise, and sums
-// up what they draw.
+// speeds divides the speed of each group among its members that rise, and sums their use of rows.
 func (f *filling) speeds() {
 	clear(f.drawn)
 	for k := range f.groups {
@@ -326,14 +322,14 @@ func (f *filling) advance(dt float64, group int, v float64) {
 			if i := g.ends[0].claim; f.claims[i].state == rising {
 				f.freeze(i)
 			} else if f.claims[i].state == waiting {
-				break // it starts at this level, too
+				break // it also starts at this level
 			}
 			g.ends = g.ends[1:]
 		}
 	}
 }
 
-// freezeRow ends all claims that rise and draw on a row.
+// freezeRow freezes all rising claims that use a row.
 func (f *filling) freezeRow(r int) {
 	for _, i := range f.on[r] {
 		if f.claims[i].state == rising {

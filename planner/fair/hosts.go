@@ -35,8 +35,8 @@ func overHosts(p *policy.Problem, most []int) policy.Solution {
 	return whole(p, room, shares)
 }
 
-// guarantee divides what is guaranteed to a group among the workloads below it,
-// as [node.divide] does, but for rounding.
+// guarantee divides the guarantee of a group among the workloads below it, as [node.divide] does,
+// but without rounding.
 func (n *node) guarantee(units float64, out []float64) {
 	if n.at >= 0 {
 		out[n.at] = units

@@ -92,8 +92,8 @@ func round(left int, of []bounded, s float64) []int {
 // grain is the fraction of a unit below which shares count as equal.
 const grain = 1e-9
 
-// solve levels the tree of groups, from the root down, each workload between
-// its minimum and what it may want.
+// solve divides the units down the tree of groups, each workload between its minimum and the most
+// that it wants.
 func solve(p *policy.Problem, want func(*policy.Workload) int) (policy.Solution, error) {
 	if err := p.ValidateHosts(); err != nil {
 		return policy.Solution{}, err
@@ -132,8 +132,8 @@ type NJCPolicy struct {
 	LoadWeight float64
 }
 
-// Traits: no workload demands more than its SLO needs. The score is F_NJC (equation 3), with
-// utilities linear up to the recommended demand.
+// Traits says that no workload demands more than its SLO needs. The score is F_NJC (equation 3),
+// with utilities linear up to the recommended demand.
 func (n NJCPolicy) Traits() policy.Traits {
 	t := policy.Traits{Serves: true, Caution: 0.4, Scorer: scorer}
 	if n.LoadWeight > 0 {
@@ -162,7 +162,7 @@ func (NJCPolicy) Solve(p *policy.Problem) (policy.Solution, error) {
 	return s, nil
 }
 
-// ResourceFair gives each workload its entitlement, whatever it needs.
+// ResourceFair gives each workload its entitlement, whatever its need.
 type ResourceFair struct{}
 
 // Name returns "resource-fair".
@@ -179,7 +179,7 @@ func (ResourceFair) Solve(p *policy.Problem) (policy.Solution, error) {
 	return s, nil
 }
 
-// Traits have the score of [NJCPolicy]: 1 unless a bound reduces an entitlement.
+// Traits has the score of [NJCPolicy]: 1 unless a bound reduces an entitlement.
 func (ResourceFair) Traits() policy.Traits { return policy.Traits{Scorer: scorer} }
 
 func demand(w *policy.Workload) int {
@@ -189,8 +189,8 @@ func demand(w *policy.Workload) int {
 	return w.Demand
 }
 
-// scorer compares with the entitlements by weight alone: a guarantee to one is
-// a complaint of the others that the operator justified.
+// scorer compares with the entitlements by weight alone, so guarantees to some workloads lower the
+// score of the others.
 func scorer(p *policy.Problem) func(units []int) float64 {
 	p, _ = hosts.Fold(p)
 	due := entitlements(p)

@@ -11,9 +11,10 @@ import (
 type Result struct {
 	// Allocation is in the order of the demands.
 	Allocation []float64 `json:"allocation"`
-	// Share is what the unsatisfied get per unit of weight; nil if every demand is met.
+	// Share is the allocation per unit of weight of workloads whose demand is not met; nil if every
+	// demand is met.
 	Share *float64 `json:"share"`
-	// Unused is the capacity that nobody demands.
+	// Unused is the capacity that no workload demands.
 	Unused float64 `json:"unused"`
 	// Useful is Σ min(a_j, d_j) (equation 8).
 	Useful float64 `json:"useful"`

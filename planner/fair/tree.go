@@ -11,18 +11,18 @@ import (
 
 // node is a group, or a workload, which has no members.
 type node struct {
-	// at is the place of the workload in the problem; -1: a group.
+	// at is the index of the workload in the problem; -1: it is a group.
 	at     int
 	weight float64
-	// least is the hard minimum, due at least what is guaranteed, most what it
-	// may want, current what it has: those of all its members together.
+	// least is the hard minimum, due that or the guarantee, if greater, most the largest amount
+	// wanted, current the present allocation: for a group, sums over its members.
 	least, due, most, current int
 	members                   []*node
 }
 
-// treeOf makes the tree of the problem's groups with the workloads at its
-// leaves, each group with its members in order of name, groups last. most is
-// what each workload may want.
+// treeOf builds the tree of the problem's groups with the workloads at its leaves. The members of
+// each group are in order of name, groups last. most is the largest amount that each workload may
+// want.
 func treeOf(p *policy.Problem, most []int) *node {
 	root := &node{at: -1, weight: 1}
 	groups := map[string]*node{"": root}
@@ -38,7 +38,7 @@ func treeOf(p *policy.Problem, most []int) *node {
 		}
 	}
 	slices.Sort(paths)
-	var above []*node // every group before those in it
+	var above []*node // the groups, each before those in it
 	for _, path := range slices.Compact(paths) {
 		above = plant(groups, declared, path, above)
 	}
@@ -55,7 +55,7 @@ func treeOf(p *policy.Problem, most []int) *node {
 	return root
 }
 
-// plant makes the group at path, and those above it that are not there yet.
+// plant creates the group at path, and its missing parents.
 func plant(groups map[string]*node, declared map[string]*policy.Group, path string, made []*node) []*node {
 	if groups[path] != nil {
 		return made

@@ -12,15 +12,15 @@ type candidates struct {
 	hosts  *hosts
 	rng    *rand.Rand
 	names  []string
-	turn   int // the next of them
+	turn   int // index of the next one in turn
 }
 
-// usable are the candidates with room.
+// usable are the candidates that can take another attempt.
 type usable struct {
 	hosts []*host
-	// turn is the next of them.
+	// turn is the index of the next one.
 	turn int
-	// why there is none.
+	// why there is none
 	why string
 }
 
@@ -55,11 +55,11 @@ func (c *candidates) usable() usable {
 	return u
 }
 
-// probes is how many hosts are tried for one task.
+// probes is the largest number of hosts tried for one task.
 const probes = 8
 
-// choose returns a host for a task, at random or in turn; a host where an attempt at the task
-// went wrong only if no other is found. nil: there is none.
+// choose returns a host for a task, at random or in turn. It avoids hosts where an attempt at the
+// task went wrong, unless it finds no other. nil: no host has room.
 func (c *candidates) choose(u *usable, t *task) *host {
 	at := -1
 	if len(u.hosts) > 0 && c.config.Dispatch == Random {
@@ -82,7 +82,7 @@ func (c *candidates) choose(u *usable, t *task) *host {
 	}
 	h := u.hosts[at]
 	u.turn = at + 1
-	if len(h.live)+1 >= c.config.Here || len(h.live)-h.running+1 >= c.config.Queued { // full with this one
+	if len(h.live)+1 >= c.config.Here || len(h.live)-h.running+1 >= c.config.Queued { // now full
 		u.hosts = slices.Delete(u.hosts, at, at+1)
 		u.turn = at
 	}

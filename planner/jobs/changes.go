@@ -2,7 +2,7 @@ package jobs
 
 import "github.com/trimtab/trimtab/speculation"
 
-// changes is what the next tick publishes of jobs.
+// changes collects what the next tick publishes about jobs.
 type changes struct {
 	told      []*job // whose states are published
 	rated     []*job
@@ -10,7 +10,8 @@ type changes struct {
 	events    []Event
 }
 
-// state makes a tick publish the state of a job.
+// state makes the next tick publish the state of a job, or a later one if a state was published
+// just now.
 func (c *changes) state(j *job) {
 	j.stale = true
 	if !j.quiet && !j.fresh {
@@ -23,8 +24,8 @@ func (c *changes) event(kind EventKind, id speculation.AttemptID, host, text str
 	c.events = append(c.events, Event{Kind: kind, AttemptID: id, Host: host, Text: text})
 }
 
-// penalise counts a task that failed, crashed, straggled or was killed on a machine
-// (algorithm 3), each attempt once.
+// penalise counts against its machine an attempt that failed, crashed, straggled or was killed
+// there (algorithm 3). Each attempt counts once.
 func (c *changes) penalise(a *attempt) {
 	j := a.job
 	if a.counted || len(j.penalties) >= maxPenalised && j.penalties[a.host.name] == 0 {
@@ -41,5 +42,5 @@ func (c *changes) penalise(a *attempt) {
 	}
 }
 
-// maxPenalised bounds the machines that one job counts.
+// maxPenalised is the largest number of machines for which one job has such counts.
 const maxPenalised = 2000

@@ -2,7 +2,7 @@ package jobs
 
 import "time"
 
-// heap is a binary heap: the first is the one that is before all others.
+// heap is a binary heap. Its first item is the least by the order of before.
 type heap[T any] struct {
 	items  []T
 	before func(a, b T) bool
@@ -24,7 +24,7 @@ func (h *heap[T]) pop() T {
 	first, last := h.items[0], len(h.items)-1
 	h.items[0] = h.items[last]
 	var none T
-	h.items[last] = none // holds nothing
+	h.items[last] = none // frees what it pointed to
 	h.items = h.items[:last]
 	for i := 0; ; {
 		down := 2*i + 1
@@ -42,8 +42,8 @@ func (h *heap[T]) pop() T {
 	}
 }
 
-// alarm is what to check at a time. Alarms are not cancelled: the handler finds out whether they
-// still matter.
+// alarm is something to check at a given time. Alarms are not cancelled: the handler finds out
+// whether they still apply.
 type alarm struct {
 	at      time.Duration
 	kind    alarmKind
@@ -56,18 +56,19 @@ type alarm struct {
 type alarmKind uint8
 
 const (
-	leaseAlarm   alarmKind = iota // a host's attempts end unless it is answered
-	queueAlarm                    // an attempt waits too long
-	killAlarm                     // an attempt that is to end is listed no more
-	droppedAlarm                  // the lease of such a one ends
+	leaseAlarm   alarmKind = iota // the leases of a host's attempts may have expired
+	queueAlarm                    // an attempt has waited too long in the host's queue
+	killAlarm                     // an attempt that must end is no longer listed
+	droppedAlarm                  // the lease of an attempt that is no longer listed has expired
 	backoffAlarm                  // a task may be tried again
-	keepAlarm                     // a job that has ended is forgotten
-	stateAlarm                    // a job's state may be told again
+	keepAlarm                     // a job that has ended is deleted
+	stateAlarm                    // a job's state may be published again
 )
 
-// clock is the time of a manager, and what is to be checked at later times.
+// clock has the current time of a manager, and its alarms.
 type clock struct {
-	// start is when the manager was made, now the time since, wall the newest time it was given.
+	// start is when the manager was created; now is the time since then; wall is the newest time
+	// that it was given.
 	start, wall time.Time
 	now         time.Duration
 	alarms      heap[alarm]
@@ -77,7 +78,7 @@ func newClock(at time.Time) clock {
 	return clock{start: at, wall: at, alarms: heap[alarm]{before: func(a, b alarm) bool { return a.at < b.at }}}
 }
 
-// advance sets the time, which never goes back.
+// advance sets the time. It never goes back.
 func (c *clock) advance(now time.Time) {
 	if d := now.Sub(c.start); d > c.now {
 		c.now, c.wall = d, now
@@ -97,7 +98,7 @@ func (c *clock) due() (a alarm, ok bool) {
 	return c.alarms.pop(), true
 }
 
-// ring handles what is due.
+// ring handles all alarms whose time has come.
 func (m *Manager) ring() {
 	for a, ok := m.clock.due(); ok; a, ok = m.clock.due() {
 		switch a.kind {
@@ -130,8 +131,8 @@ func (m *Manager) ring() {
 	}
 }
 
-// leaseEnds ends the attempts of a host that was answered last so long ago that all
-// their leases have ended, whatever the host's clock.
+// leaseEnds ends the attempts of a host if their leases have certainly expired, since the last
+// answered report was too long ago, whatever the host's clock shows.
 func (m *Manager) leaseEnds(h *host) {
 	h.timed = false
 	if len(h.live) == 0 {
@@ -146,8 +147,8 @@ func (m *Manager) leaseEnds(h *host) {
 	}
 }
 
-// drop lists an attempt no more that its host did not end in time. Its lease is not
-// renewed any more, so that it ends.
+// drop stops listing an attempt that its host did not end in time. So its lease is no longer
+// renewed and expires.
 func (m *Manager) drop(a *attempt) {
 	if a.gone || a.dropped {
 		return
@@ -157,11 +158,12 @@ func (m *Manager) drop(a *attempt) {
 	m.clock.wake(alarm{kind: droppedAlarm, attempt: a}, a.host.deadline-m.clock.now)
 }
 
-// sure returns how long after the last report that was answered all leases have certainly ended:
-// the clocks of two hosts differ by less than a tenth, and a task ends within 5 s of its lease.
+// sure returns the time after the last answered report at which all leases have certainly expired.
+// It assumes that the speeds of two hosts' clocks differ by less than a tenth, and that a task ends
+// within 5 s of its lease.
 func sure(lease time.Duration) time.Duration { return lease + lease/10 + 5*time.Second }
 
-// double is the n-th wait: first, doubled n - 1 times, at most most.
+// double returns the n-th wait: first · 2^(n−1), at most most.
 func double(first, most time.Duration, n int) time.Duration {
 	for ; n > 1 && first < most; n-- {
 		first *= 2

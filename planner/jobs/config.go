@@ -8,10 +8,10 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// Dispatch is how a host is chosen among the candidates for a speculative task.
+// Dispatch is the way to choose a host among the candidates for a speculative task.
 type Dispatch int
 
-// The ways of the paper (3.2).
+// The ways in the paper (3.2).
 const (
 	Random Dispatch = iota
 	RoundRobin
@@ -19,45 +19,47 @@ const (
 
 // Config configures a [Manager]. [Defaults] has the usual values.
 type Config struct {
-	// Pool is whose jobs these are.
+	// Pool is the pool of the jobs.
 	Pool string
-	// Epoch is the leader's term, > 0: no lower than that of the manager before.
+	// Epoch is the leader's term, > 0 and no lower than that of the previous manager.
 	Epoch uint64
-	// Dispatch and Seed choose hosts.
+	// Dispatch and Seed determine how hosts are chosen.
 	Dispatch Dispatch
 	Seed     uint64
-	// Tau is the progress, in [0, 1], beyond which a granted task stays where it is.
+	// Tau is the progress, in [0, 1], beyond which a running task stays on its host even if it is
+	// granted another.
 	Tau float64
-	// Lease is how long a host keeps its attempts, counted from when it sent the report that the
-	// newest list answers.
+	// Lease is how long a host may run its attempts without a new list. It counts from when the
+	// host sent the report that the newest list answers.
 	Lease time.Duration
-	// QueueTimeout is how long an attempt may wait in a host's queue, and a task for the host
-	// that was granted to it.
+	// QueueTimeout is how long an attempt may wait in a host's queue, and how long a task waits for
+	// the host that was granted to it.
 	QueueTimeout time.Duration
-	// KillTimeout is for how long a list includes an attempt that must end, with the reason.
-	// After it the attempt is no longer listed, and counts as ended when its lease has.
+	// KillTimeout is how long a list includes an attempt that must end, with the reason. After that
+	// it is no longer listed, and counts as ended once its lease has expired.
 	KillTimeout time.Duration
-	// HostTimeout: a host that was not heard for longer gets no new attempt.
+	// HostTimeout is the time since its last report after which a host gets no new attempts.
 	HostTimeout time.Duration
 	// Backoff is the wait after the first failure; it doubles with each until MaxBackoff.
 	Backoff, MaxBackoff time.Duration
-	// RefusedLimit is how many attempts at one task may be refused, LostLimit how many may be
-	// lost with their host or killed by it; with one more, the task has failed.
+	// RefusedLimit and LostLimit are how many attempts at one task may be refused, and how many may
+	// be lost with their host or killed by it. One more, and the task has failed.
 	RefusedLimit, LostLimit int
-	// Queued is how many waiting attempts one host may have, Here how many in all. A regular
-	// grant is only bound by Here.
+	// Queued and Here are how many attempts may wait on one host, and how many it may have in all.
+	// Only Here limits regular grants.
 	Queued, Here int
-	// Starts is how many attempts one tick places at most.
+	// Starts is the largest number of attempts that one tick places.
 	Starts int
-	// Straggler: an attempt that runs for longer than this many medians of its job's durations is
-	// a straggler; 0: none is. StragglerAfter is how many must have ended.
+	// Straggler is the multiple of the median duration in its job beyond which a running attempt is
+	// a straggler; 0: none is. StragglerAfter is how many attempts of the job must have ended for
+	// that.
 	Straggler      float64
 	StragglerAfter int
 	// Keep is how long a job that has ended is kept.
 	Keep time.Duration
-	// MaxJobs and MaxTasks bound what is kept, MaxHosts the hosts that are known.
+	// MaxJobs and MaxTasks bound the jobs and tasks that are kept, MaxHosts the known hosts.
 	MaxJobs, MaxTasks, MaxHosts int
-	// StateEvery is the least time between two states of a job.
+	// StateEvery is the least time between two published states of a job.
 	StateEvery time.Duration
 }
 
@@ -71,7 +73,7 @@ func Defaults() Config {
 	}
 }
 
-// Validate returns an error that is ErrInvalid.
+// Validate returns an error that is trimtab.ErrInvalid if a setting is invalid.
 func (c *Config) Validate() error {
 	if c.Pool == "" || c.Epoch == 0 || c.Epoch > maxEpoch {
 		return trimtab.Invalidf("job manager: pool %.60q, epoch %d: want a name, and 1 to 2^53", c.Pool, c.Epoch)
@@ -116,7 +118,7 @@ func (c *Config) Validate() error {
 }
 
 const (
-	maxEpoch = 1 << 53 // what JSON holds
+	maxEpoch = 1 << 53 // the largest integer that JSON represents exactly
 	maxTime  = 30 * 24 * time.Hour
 	maxCount = 1000
 )

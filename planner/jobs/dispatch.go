@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// offer queues a task for placement, if it may be placed: on its granted host, or speculatively.
+// offer queues a task for placement if it may be placed: on its granted host, or speculatively.
 func (m *Manager) offer(j *job, i int32) {
 	t := &j.tasks[i]
 	switch {
@@ -43,8 +43,8 @@ func (j *job) queueTimeout(c *Config) time.Duration {
 	return c.QueueTimeout
 }
 
-// dispatch places tasks: those with a regular grant, then, speculatively, those of the highest
-// priority, and among these those of the job submitted first (algorithm 5, lines 1 to 3).
+// dispatch places tasks: first those with a regular grant, then speculative ones, by priority of
+// their jobs and then by the order of submission (algorithm 5, lines 1 to 3).
 func (m *Manager) dispatch() {
 	starts := m.config.Starts
 	m.regular(&starts)
@@ -75,8 +75,8 @@ func (m *Manager) dispatch() {
 	}
 }
 
-// regular places tasks on their granted hosts. A grant on a host that does not accept the task
-// within the queue's time-out ends.
+// regular places tasks on their granted hosts. A grant ends if its host does not accept the task
+// within QueueTimeout.
 func (m *Manager) regular(starts *int) {
 	all := m.granted
 	m.granted = nil
@@ -104,14 +104,15 @@ func (m *Manager) regular(starts *int) {
 	}
 }
 
-// maxList bounds a list in bytes; attemptSize is the size of an attempt in it, without its spec.
+// maxList is the largest size of a host's list, in bytes; attemptSize is the size of an attempt in
+// it, without its spec.
 const (
 	maxList     = 640 << 10
 	attemptSize = 640
 )
 
-// place makes the next attempt at a task, on a host. Its number is above those of all earlier
-// ones, and none that the host knows.
+// place makes the next attempt at a task, on a host. Its number is higher than those of all earlier
+// attempts, and unknown to the host.
 func (m *Manager) place(j *job, i int32, h *host, class speculation.TaskClass) {
 	t := &j.tasks[i]
 	id := speculation.AttemptID{Job: j.name, Task: j.Tasks[i].Name, Attempt: int(t.number) + 1}
@@ -142,7 +143,7 @@ func (m *Manager) kill(a *attempt, why string) {
 	m.clock.wake(alarm{kind: killAlarm, attempt: a}, m.config.KillTimeout)
 }
 
-// fail gives a task up that has no attempt.
+// fail marks a task without an attempt as failed.
 func (m *Manager) fail(j *job, i int32, why string) {
 	t := &j.tasks[i]
 	t.trouble().why = why
@@ -165,7 +166,7 @@ func (m *Manager) finish(j *job, i int32, s status) {
 	m.close(j)
 }
 
-// close ends a job of which all tasks have ended.
+// close ends a job whose tasks have all ended.
 func (m *Manager) close(j *job) {
 	if j.finished < len(j.tasks) || !j.ended.IsZero() {
 		return
@@ -178,7 +179,7 @@ func (m *Manager) close(j *job) {
 	m.clock.wake(alarm{kind: keepAlarm, job: j}, m.config.Keep)
 }
 
-// how returns the state of a job.
+// how returns the state of a job as a word.
 func (j *job) how() string {
 	switch {
 	case j.ended.IsZero() && (len(j.live) > 0 || j.finished > 0):

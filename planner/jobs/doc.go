@@ -1,6 +1,6 @@
-// Package jobs manages the batch jobs of a pool: it places their tasks on hosts,
-// speculatively or with a regular grant, and sees to it that a task runs at most once at a
-// time and that none is lost, whoever dies.
+// Package jobs manages the batch jobs of a pool: it places their tasks on hosts, speculatively or
+// with a regular grant, and ensures that a task runs at most once at a time and that no task is
+// lost, whichever process dies.
 //
 // Scheduling is ROSE's algorithm 5. A task without a grant is dispatched to a candidate, at
 // random or in turn, and again to the latest candidates when it waited too long in a queue.
@@ -11,19 +11,19 @@
 //	stays where it is  if its progress > tau; the grant is in reserve for its failure
 //	starts there       otherwise, once it is killed
 //
-// Left open by the paper, chosen here: the higher priority goes first, then the job that was
-// submitted first. A progress that is not known is not above tau. A grant ends with its
-// task; when its host refuses, loses or kills the task; and after the queue's time-out when
-// the host does not take the task.
+// The paper leaves open, and this package chooses: jobs of higher priority go first, then those
+// submitted first. A progress that is not known is not above tau. A grant ends with its task; when
+// its host refuses, loses or kills the task; and after the queue's time-out when the host does not
+// take the task.
 //
-// Attempts. Attempt k+1 is placed only when attempt k was told as ended or refused, its host
-// has a new life or has carried out a list by which it was to end and does not tell of it,
-// or its lease has ended for sure:
+// Attempts. Attempt k+1 is placed only after one of these: the host reported attempt k as ended or
+// refused; the host has restarted; the host has carried out a list by which the attempt must end,
+// and no longer reports it; or its lease has certainly expired:
 //
 //	now >= received(newest report that was answered with it) + 1.1 · lease + 5 s
 //
-// A manager that takes over counts from its own start, by the longest lease that any former
-// one may have promised. What ended an attempt costs:
+// A manager that takes over counts from its own start, with the longest lease that any former
+// manager may have given. The cost of a failed attempt depends on its end:
 //
 //	failed: exit code, signal, memory, time   a retry; wait 1 s · 2^n, at most 5 min
 //	refused                                   one of RefusedLimit; elsewhere at once, three times
@@ -34,15 +34,15 @@
 // durations. It counts against its machine (algorithm 3), as failures, losses and kills by
 // the host do. These counts begin anew with each manager.
 //
-// Write-ahead: what a tick publishes counts on what it stores, so it is published only
-// after that. A job is stored in parts (record.go): what was submitted, once; how its tasks
-// stand, 32 to a record, when one of them changed. The fence in each store keeps a manager
-// that was replaced from completing any.
+// Write-ahead: what a tick publishes depends on what it stores, so it is published only after that.
+// A job is stored in parts (record.go): the submitted tasks once, and the states of 32 tasks each
+// whenever one of them changes. The fence record in each store prevents a manager that was replaced
+// from completing one.
 //
-// What hosts must keep, beside what [speculation.Placements] says: a report that names a list as
-// carried out tells of all attempts in it that the host knows; an attempt that the host
-// does not know and that is to end never starts. A host that breaks its word can have its
-// own tasks run twice or fail, nobody else's.
+// Hosts must follow two rules, in addition to those in [speculation.Placements]. A report that
+// acknowledges a list includes all attempts of it that the host knows. A host never starts an
+// attempt that it does not know and that must end. A host that breaks these rules can only make its
+// own tasks run twice or fail.
 //
 // # What bad input gets
 //

@@ -9,48 +9,49 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// host is one that reported, or on which an attempt of a former manager is.
+// host is a host that reported, or that has an attempt of an earlier manager.
 type host struct {
 	name string
-	// heard: by this manager. life and report are the newest, at is when it came.
+	// heard says that the host reported to this manager. life and report are the newest numbers; at
+	// is when the report came.
 	heard        bool
 	life, report uint64
 	at           time.Duration
-	// ack is the sequence of the newest list of this manager that it carried out;
-	// later: it follows another manager, of a later epoch.
+	// ack is the sequence number of the newest list of this manager that the host carried out.
+	// later says that the host follows a manager of a later epoch.
 	ack   uint64
 	later bool
-	// blocked is why it starts no speculative task; "": it does.
+	// blocked is why the host starts no speculative task; "": it does.
 	blocked string
-	// deadline is when the leases of all attempts on it have ended for sure, as far as
-	// it was answered.
+	// deadline is when the leases of all its attempts have certainly expired, by the reports
+	// answered so far.
 	deadline time.Duration
 	timed    bool
 	live     []*attempt
 	byID     map[speculation.AttemptID]*attempt
-	running  int // of the live ones
-	size     int // of its list, at most
-	// foreign are the attempts that it told of and that are not placed on it.
+	running  int // the live attempts that run
+	size     int // upper bound of the size of its list, in bytes
+	// foreign are the attempts that the host reported and that are not placed on it.
 	foreign map[speculation.AttemptID]bool
-	// tries counts attempts in a row that it did not accept; until hold no speculative one is
-	// placed.
+	// tries is the number of attempts in a row that the host did not accept. Until hold it gets no
+	// speculative attempt.
 	tries int
 	hold  time.Duration
-	// changed: its list did; reported: it is to be answered.
+	// changed says that its list changed; reported says that its report must be answered.
 	touched, changed, reported bool
 }
 
-// hosts are all that are known, and the lists of attempts for them.
+// hosts has all known hosts, and makes their lists of attempts.
 type hosts struct {
 	config   *Config
 	clock    *clock
 	byName   map[string]*host
-	swept    time.Duration // when hosts may be forgotten again
-	touched  []*host       // whose lists the next tick looks at
-	sequence uint64        // of the newest list
+	swept    time.Duration // when silent hosts may be removed again
+	touched  []*host       // hosts whose lists the next tick checks
+	sequence uint64        // number of the newest list
 }
 
-// meet returns the host of that name, creating it if needed.
+// meet returns the host with that name, and creates it if needed.
 func (all *hosts) meet(name string) (*host, error) {
 	if h := all.byName[name]; h != nil {
 		return h, nil
@@ -71,8 +72,8 @@ func (all *hosts) meet(name string) (*host, error) {
 	return h, nil
 }
 
-// older reports whether a newer report has come. After a host was silent for so long that nothing
-// runs on it, a lower life is accepted: its clock may have been set back.
+// older reports whether a report is older than the last one. After a host was silent for so long
+// that nothing runs on it, a lower life is accepted: its clock may have been set back.
 func (all *hosts) older(h *host, r *speculation.Machine) bool {
 	if r.Life == h.life {
 		return r.Report <= h.report
@@ -90,7 +91,7 @@ func (all *hosts) room(h *host) bool {
 	return h.hold <= all.clock.now && len(h.live) < all.config.Here && len(h.live)-h.running < all.config.Queued
 }
 
-// touch makes the next tick look at a host's list.
+// touch makes the next tick check a host's list.
 func (all *hosts) touch(h *host, changed bool) {
 	if !h.touched {
 		h.touched = true
@@ -100,7 +101,7 @@ func (all *hosts) touch(h *host, changed bool) {
 	h.reported = h.reported || !changed
 }
 
-// watch sets the alarm for the leases on a host.
+// watch sets the alarm for the end of the leases on a host.
 func (all *hosts) watch(h *host) {
 	if !h.timed {
 		h.timed = true
@@ -108,7 +109,7 @@ func (all *hosts) watch(h *host) {
 	}
 }
 
-// lists returns the lists of hosts that changed or must be answered.
+// lists returns the lists of all hosts whose list changed or whose report must be answered.
 func (all *hosts) lists() []*speculation.Placements {
 	var out []*speculation.Placements
 	for _, h := range all.touched {
@@ -122,7 +123,7 @@ func (all *hosts) lists() []*speculation.Placements {
 	return out
 }
 
-// list returns the whole list of a host. It renews the leases of the attempts in it.
+// list builds the complete list of a host, which renews the leases of the attempts in it.
 func (all *hosts) list(h *host) *speculation.Placements {
 	all.sequence++
 	p := &speculation.Placements{
@@ -149,7 +150,7 @@ func (all *hosts) list(h *host) *speculation.Placements {
 	return p
 }
 
-// enlist puts an attempt among those of its job and host.
+// enlist adds an attempt to its job and host.
 func (a *attempt) enlist() {
 	a.job.live = append(a.job.live, a)
 	a.host.live = append(a.host.live, a)

@@ -7,50 +7,52 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// job is one that was submitted, until it is forgotten.
+// job is a submitted job, until it is deleted.
 type job struct {
 	speculation.BatchJob
 	name string
-	// serial orders jobs by their submission and is the name of their records.
+	// serial numbers jobs in the order of their submission; it is part of the keys of their
+	// records.
 	serial    uint64
 	requests  []string // the newest last
 	by        string
 	submitted time.Time
-	// base is the highest number of an attempt at the tasks of the job that had this
-	// name before.
+	// base is the highest attempt number of an earlier job with the same name.
 	base      int
-	cancelled string // by whom, and why; "": it is not
+	cancelled string // who cancelled it, and why; "": nobody
 	ended     time.Time
 	tasks     []task
-	// ready has the tasks that may be placed speculatively, the first of the job first. Some may
-	// no longer be: see offered.
+	// ready has the tasks that may be placed speculatively, in the order of the job. Some may no
+	// longer be: see offered.
 	ready heap[int32]
 	live  []*attempt
-	bad   []int32 // tasks that failed
-	// running counts live attempts that run, done and ended tasks.
+	bad   []int32 // failed tasks
+	// running counts the live attempts that run, done the tasks that succeeded, finished those that
+	// have ended.
 	running, done, finished int
 	durations               durations
 	penalties               map[string]int
-	// problem is why tasks that are ready are not placed.
+	// problem is why ready tasks are not placed.
 	problem string
 
 	stored stored
-	// stale: the state that was told is not the newest; quiet: one was told just now.
+	// stale says that the state changed since it was published; quiet says that one was published
+	// less than StateEvery ago.
 	stale, quiet, fresh, rated bool
 	forgotten                  bool
 }
 
-// stored is which records of a job there are, and which the next tick stores.
+// stored says which records of a job exist, and which the next tick stores.
 type stored struct {
-	specs  int      // records of them
-	states []bool   // the records of states that there are
-	listed bool     // the next tick stores the following ones
-	parts  [][]byte // specs
+	specs  int      // number of spec records
+	states []bool   // which state records exist
+	listed bool     // the next tick stores the following
+	parts  [][]byte // spec records
 	head   bool
-	dirty  []int // records of states
+	dirty  []int // state records to store
 }
 
-// status is where a task is.
+// status is the state of a task.
 type status uint8
 
 const (
@@ -61,17 +63,18 @@ const (
 	cancelled
 )
 
-// task is one of a job.
+// task is the state of one task of a job.
 type task struct {
 	status  status
-	offered bool // in the heap of the ready ones
-	pending bool // among those that wait for a granted host
-	written bool // its chunk is to be stored
-	// kept: it stays where it runs, and grant is in reserve.
+	offered bool // it is in the heap of ready tasks
+	pending bool // it waits for a granted host
+	written bool // its state record is to be stored
+	// kept says that the task stays where it runs, and that the grant is kept in case it fails
+	// there.
 	kept                    bool
 	failures, refused, lost uint16
 	number                  int32 // of the newest attempt
-	size                    int32 // of the spec, encoded
+	size                    int32 // size of the encoded spec, in bytes
 	live                    *attempt
 	next                    time.Duration // when it may be tried again
 	grant                   string
@@ -79,13 +82,13 @@ type task struct {
 	more                    *trouble
 }
 
-// trouble is the history of a task that did not succeed at once.
+// trouble is the history of a task whose first attempt did not succeed.
 type trouble struct {
 	last *speculation.Attempt
 	why  string
-	// avoid are hosts where it did not go well, the newest first.
+	// avoid has the hosts where attempts went wrong, the newest first.
 	avoid [4]string
-	// until is when a task waits no longer for the host that it was granted.
+	// until is when a task stops waiting for its granted host.
 	until time.Duration
 }
 
@@ -110,43 +113,44 @@ func (t *task) shuns(host string) bool {
 
 func (t *task) ended() bool { return t.status >= done }
 
-// attempt is one that was placed and has not ended.
+// attempt is an attempt that was placed and has not ended.
 type attempt struct {
 	job  *job
 	task int32
-	at   int // in the job's live ones
+	at   int // index in the job's live attempts
 	id   speculation.AttemptID
 	host *host
-	// life and report are the newest of the host when it was placed.
+	// life and report are the host's newest numbers when the attempt was placed.
 	life, report uint64
 	class        speculation.TaskClass
-	// kill is why it is to end; asked is the sequence of the first list that says so.
+	// kill is why the attempt must end; asked is the number of the first list that says so.
 	kill  string
 	asked uint64
-	// told is what the host said of it last, in its report number seen; nil: nothing.
+	// told is the host's last report of the attempt, in its report number seen; nil: none.
 	told *speculation.Attempt
 	seen uint64
-	// placed is when it was placed, since when it is seen to run.
+	// placed is when it was placed; since is when it was first reported as running.
 	placed, since time.Duration
-	// counted: against its machine. dropped: it is listed no more. gone: it has ended.
+	// counted says that it counts against its machine; dropped, that it is no longer listed; gone,
+	// that it has ended.
 	counted, dropped, gone bool
 }
 
-// runs says whether it was started, as far as is known.
+// runs reports whether the host has reported it as started.
 func (a *attempt) runs() bool {
 	return a.told != nil && (a.told.State == speculation.AttemptRunning || a.told.State == speculation.AttemptFrozen)
 }
 
-// listable says whether it is there and not to end.
+// listable reports whether it has not ended and need not end.
 func (a *attempt) listable() bool { return !a.gone && a.kill == "" }
 
 func (a *attempt) of() *task { return &a.job.tasks[a.task] }
 
-// durations are the running times of the newest successful attempts.
+// durations has the running times of the newest successful attempts.
 type durations struct {
 	ring []time.Duration
 	next int
-	// sorted is the ring in order.
+	// sorted has the values of the ring in ascending order.
 	sorted []time.Duration
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// Record is one stored value. Keys are of [a-z0-9.-]; a store for several pools prefixes the
-// pool. A value has at most [MaxRecord] bytes.
+// Record is one stored value. Keys are of [a-z0-9.-]; a store for several pools puts the pool
+// before the key. A value has at most [MaxRecord] bytes.
 type Record struct {
 	Key string
 	// Value is JSON; nil: the record is to be deleted.
@@ -21,16 +21,16 @@ type Record struct {
 // MaxRecord is the largest value of a record.
 const MaxRecord = 768 << 10
 
-// Event is something that happened, for logs and metrics.
+// Event is reported for logs and metrics.
 type Event struct {
 	Kind EventKind
-	// Job is always set; Task and Attempt are those of an attempt.
+	// Job is always set; Task and Attempt are set for events of an attempt.
 	speculation.AttemptID
 	Host string
 	Text string
 }
 
-// EventKind names what happened.
+// EventKind says what happened.
 type EventKind string
 
 // The kinds.
@@ -53,17 +53,17 @@ const (
 // other, each by compare-and-swap against what this manager last read or wrote; only when all are
 // stored, everything else.
 //
-// If a record cannot be stored, because another manager wrote it or the store does not answer,
-// this manager has ended: publish nothing more of it, and create another by [New] from what is
-// stored.
+// If a record cannot be stored, because another manager wrote it or the store does not answer, this
+// manager must not be used any more: publish nothing of this Output, and create another manager
+// with [New] from the stored records.
 type Output struct {
 	Store []Record
-	// Placements are the lists to publish, each to its host.
+	// Placements are the lists of attempts to publish, one for each host.
 	Placements []*speculation.Placements
-	// States are of jobs that changed; Forgotten names jobs whose records are deleted.
+	// States has the states of jobs that changed; Forgotten names jobs whose records are deleted.
 	States    []*speculation.JobState
 	Forgotten []string
-	// Rated names jobs of which [Manager.Counts] changed.
+	// Rated names jobs whose [Manager.Counts] changed.
 	Rated  []string
 	Events []Event
 }
@@ -76,24 +76,24 @@ type Manager struct {
 	jobs       table
 	hosts      hosts
 	candidates candidates
-	// granted are tasks that wait for the host that they were granted.
+	// granted are tasks that wait for their granted host.
 	granted []place
 	changes changes
 }
 
-// place is one task of a job.
+// place identifies a task of a job.
 type place struct {
 	job  *job
 	task int32
 }
 
-// New returns a manager that continues where the former one, whose records are given, was
-// stopped. The caller has the pool's lock at now, reads the records after that, [FenceKey] first,
-// and calls Tick only while it has the lock: what is assumed of a silent host relies on no other
-// manager having answered its reports after now.
+// New returns a manager that continues the work of the former one, from its stored records. The
+// caller must have the pool's lock at now, must read the records after that, [FenceKey] first, and
+// may call Tick only while it has the lock. The manager assumes that no other manager answers
+// reports of hosts after now.
 //
-// Times given to a manager are time.Now's, with their monotonic reading; one before an earlier
-// one counts as that.
+// Times given to a manager are time.Now's, with their monotonic reading; a time before an earlier
+// one counts as the earlier.
 //
 // Records that cannot be read are left unchanged, see [Manager.Unreadable]. trimtab.ErrStale: the
 // records are of a manager with a higher epoch.
@@ -120,15 +120,15 @@ func (m *Manager) Unreadable() []error { return m.store.unreadable }
 // RoundRobin; nil: none. Only those that reported lately are used.
 func (m *Manager) Candidates(hosts []string) { m.candidates.names = slices.Clone(hosts) }
 
-// Tick decides what to do at now. Its time depends on what changed, not on how much there is.
-// Call it every second or so, and after a report with a change.
+// Tick decides what to do at now. Its running time depends on the number of changes, not on the
+// number of jobs. Call it every second or so, and after a report with a change.
 func (m *Manager) Tick(now time.Time) Output {
 	m.clock.advance(now)
 	m.ring()
 	m.dispatch()
 	out := Output{Store: m.store.next(m.clock.now, m.config.Lease), Placements: m.hosts.lists(), Events: m.changes.events}
 	for _, name := range m.changes.forgotten {
-		if m.jobs.byName[name] == nil { // no other took its name
+		if m.jobs.byName[name] == nil { // no other job took its name
 			out.Forgotten = append(out.Forgotten, name)
 		}
 	}
@@ -160,7 +160,7 @@ func (m *Manager) writeJob(j *job) {
 	m.changes.state(j)
 }
 
-// Jobs returns the names of all jobs, the first submitted first.
+// Jobs returns the names of all jobs, in the order of submission.
 func (m *Manager) Jobs() []string {
 	all := slices.Clone(m.jobs.order)
 	slices.SortFunc(all, func(a, b *job) int { return cmp.Compare(a.serial, b.serial) })

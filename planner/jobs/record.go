@@ -22,22 +22,22 @@ import (
 //	job.N.state.K    the states of its tasks 32·K to 32·K + 31; missing: none was tried
 //
 // Every store writes the fence after the new records and before deletions. So a manager that has
-// been replaced completes no store, and has acted on nothing that it wrote in one.
+// been replaced cannot complete a store, and has acted on nothing that it wrote.
 const (
 	version    = 1
 	chunkTasks = 32
 	maxSpec    = speculation.MaxTaskText + 64<<10
 	namesKey   = "names"
-	// keptNames is of how many deleted jobs the names are kept.
+	// keptNames is the number of deleted jobs whose names are kept.
 	keptNames = 1000
 )
 
-// FenceKey is the record to read before all others: whatever another manager completes after that
-// prevents the reader from storing anything.
+// FenceKey is the key of the record to read before all others: if another manager completes a store
+// after that read, the reader can store nothing any more.
 const FenceKey = "manager"
 
-// namesRecord lets a job with the name of a deleted one continue its attempt numbers: hosts never
-// start a number that they have seen.
+// namesRecord lets a new job with the name of a deleted one continue its attempt numbers: hosts
+// never start an attempt whose number they have seen.
 type namesRecord struct {
 	Version int       `json:"v"`
 	Names   []oldName `json:"names"` // the oldest first
@@ -75,7 +75,7 @@ type stateRecord struct {
 }
 
 type taskRecord struct {
-	// Status is that of the task: "", done, failed or cancelled.
+	// Status is the status of the task: "", done, failed or cancelled.
 	Status   string               `json:"s,omitempty"`
 	Number   int32                `json:"n,omitempty"`
 	Host     string               `json:"h,omitempty"`
@@ -102,7 +102,7 @@ func key(serial uint64, kind string, k int) string {
 
 func headKey(serial uint64) string { return fmt.Sprintf("job.%d.head", serial) }
 
-// records returns those of a job, for their deletion: the head first.
+// records returns the records of a job for deletion, the head first.
 func (j *job) records() []Record {
 	out := []Record{{Key: headKey(j.serial)}}
 	for k := range j.stored.specs {
@@ -116,7 +116,7 @@ func (j *job) records() []Record {
 	return out
 }
 
-// unstored returns the records of a job that are to be stored: specs, head, states.
+// unstored returns the records of a job that must be stored: specs, head, states.
 func (j *job) unstored() (out []Record) {
 	s := &j.stored
 	for k, part := range s.parts {
@@ -136,7 +136,7 @@ func (j *job) unstored() (out []Record) {
 
 func record(key string, v any) Record {
 	text, err := json.Marshal(v)
-	if err != nil { // every value was checked when it came
+	if err != nil { // all values were validated when they came
 		panic(fmt.Sprintf("jobs: encode %s: %v", key, err))
 	}
 	return Record{Key: key, Value: text}
@@ -198,7 +198,7 @@ func decode(text []byte, v any) error {
 	return nil
 }
 
-// revive makes a job of its records.
+// revive builds a job from its records.
 func revive(serial uint64, head *headRecord, records map[string][]byte) (*job, error) {
 	j := &job{
 		name: head.Name, serial: serial, requests: head.Requests, by: head.By, submitted: head.Submitted,
@@ -271,7 +271,7 @@ func (j *job) take(k int, r *stateRecord) error {
 	return nil
 }
 
-// waits is the longest that a task which waits may have to.
+// waits returns the longest time that a waiting task may have to wait until its next attempt.
 func (t *task) waits(c *Config) time.Duration {
 	wait := time.Duration(0)
 	for _, n := range []int{int(t.failures), int(t.lost), int(t.refused) - freeRefusals} {

@@ -14,7 +14,7 @@ import (
 )
 
 // Machine applies a report that was received at now. The next Tick answers it. An error says why
-// it was ignored; trimtab.ErrStale: it is older than the last.
+// the report was ignored; trimtab.ErrStale: it is older than the last one.
 func (m *Manager) Machine(now time.Time, r *speculation.Machine) error {
 	m.clock.advance(now)
 	if r.Pool != m.config.Pool || r.Host == "" || len(r.Host) > machines.MaxName || !plain(r.Host) || r.Life == 0 || r.Report == 0 || len(r.Attempts) > speculation.MaxAttemptsHere {
@@ -42,7 +42,7 @@ func (m *Manager) Machine(now time.Time, r *speculation.Machine) error {
 	return nil
 }
 
-// hear applies what a host reports of attempts.
+// hear applies the reported states of attempts.
 func (m *Manager) hear(h *host, told []speculation.Attempt) {
 	clear(h.foreign)
 	for i := range told {
@@ -56,15 +56,15 @@ func (m *Manager) hear(h *host, told []speculation.Attempt) {
 				}
 				h.foreign[r.AttemptID] = true
 			}
-		case a.life == h.life && a.seen == h.report: // told twice: the first counts
+		case a.life == h.life && a.seen == h.report: // a report that repeats an attempt: the first counts
 		default:
 			m.learn(a, r)
 		}
 	}
 }
 
-// learn applies what a host reports of an attempt that is placed on it. A report of a former life
-// only counts if the attempt has ended.
+// learn applies the report of an attempt that is placed on the host. A report of an earlier life of
+// the host counts only if the attempt has ended.
 func (m *Manager) learn(a *attempt, r *speculation.Attempt) {
 	last := cleaned(a, r)
 	switch r.State {
@@ -85,7 +85,7 @@ func (m *Manager) learn(a *attempt, r *speculation.Attempt) {
 func (m *Manager) lives(a *attempt, last *speculation.Attempt) {
 	a.seen = a.host.report
 	if ran := a.runs(); ran && last.State == speculation.AttemptQueued {
-		return // none goes back
+		return // a running attempt does not become queued again
 	} else if !ran && last.State != speculation.AttemptQueued {
 		a.since, a.host.tries = m.clock.now, 0
 		a.host.running++
@@ -102,7 +102,7 @@ func (m *Manager) lives(a *attempt, last *speculation.Attempt) {
 	}
 }
 
-// ended applies the report of how an attempt ended.
+// ended applies the report that an attempt has ended.
 func (m *Manager) ended(a *attempt, last *speculation.Attempt) {
 	what := cmp.Or(last.Reason, last.Outcome, "no outcome was told")
 	if last.Outcome == "exited" {
@@ -122,7 +122,7 @@ func (m *Manager) ended(a *attempt, last *speculation.Attempt) {
 	}
 }
 
-// conclude ends attempts that the host no longer reports: those of a former life, and those that
+// conclude ends attempts that the host no longer reports: those of an earlier life, and those that
 // had to end, once the host has carried out the list that says so.
 func (m *Manager) conclude(h *host) {
 	for _, a := range slices.Clone(h.live) {
@@ -134,12 +134,12 @@ func (m *Manager) conclude(h *host) {
 		case a.kill != "" && a.asked > 0 && a.asked <= h.ack && a.seen != h.report:
 			m.end(a, Withdrawn, nil, a.kill)
 		case a.kill == "" && t.grant != "" && !t.kept && a.class != speculation.RegularTask:
-			m.upgrade(a.job, a.task) // granted while its host was not heard
+			m.upgrade(a.job, a.task) // the grant came while the host was silent
 		}
 	}
 }
 
-// end removes an ended attempt, and decides what happens to its task.
+// end removes an ended attempt, and determines the next state of its task.
 func (m *Manager) end(a *attempt, kind EventKind, last *speculation.Attempt, why string) {
 	j, t, h := a.job, a.of(), a.host
 	if kind != Succeeded && a.kill != "" {
@@ -174,7 +174,7 @@ func (m *Manager) end(a *attempt, kind EventKind, last *speculation.Attempt, why
 	default:
 		t.status, t.kept, t.next = waiting, false, m.clock.now+wait
 		if a.class == speculation.RegularTask && kind != Failed && t.grant == h.name {
-			t.grant = "" // its host did not keep it
+			t.grant = "" // the granted host did not keep the task
 		}
 		if wait > 0 {
 			m.clock.wake(alarm{kind: backoffAlarm, job: j, task: a.task}, wait)
@@ -183,11 +183,11 @@ func (m *Manager) end(a *attempt, kind EventKind, last *speculation.Attempt, why
 	}
 }
 
-// freeRefusals is after how many refusals of a task the next waits.
+// freeRefusals is the number of refusals of a task after which the next one makes it wait.
 const freeRefusals = 3
 
-// charge counts how an attempt ended. It returns how long its task must wait, or over: why it is
-// not tried again.
+// charge counts the end of an attempt against its task. It returns how long the task must wait, or,
+// in over, why it is not tried again.
 func (a *attempt) charge(kind EventKind, now time.Duration, c *Config) (wait time.Duration, over string) {
 	t, h := a.of(), a.host
 	t.shun(h.name)
@@ -223,7 +223,7 @@ func (a *attempt) charge(kind EventKind, now time.Duration, c *Config) (wait tim
 	return 0, ""
 }
 
-// ran returns how long an attempt ran: by its host's clock, if possible.
+// ran returns how long an attempt ran, by its host's clock if possible.
 func (a *attempt) ran(last *speculation.Attempt, now time.Duration) time.Duration {
 	if d := last.Ended.Sub(last.Started); !last.Started.IsZero() && !last.Ended.IsZero() && d >= 0 && d <= now-a.placed {
 		return d
@@ -234,10 +234,10 @@ func (a *attempt) ran(last *speculation.Attempt, now time.Duration) time.Duratio
 const (
 	maxText   = 200
 	maxLines  = 20
-	maxOutput = 2 << 10 // of the last lines, as JSON
+	maxOutput = 2 << 10 // size of the last lines, as JSON
 )
 
-// cleaned returns a host's report, bounded, and without invalid values.
+// cleaned returns a copy of a host's report of an attempt without invalid or too long values.
 func cleaned(a *attempt, r *speculation.Attempt) *speculation.Attempt {
 	c := &speculation.Attempt{
 		AttemptID: a.id, State: r.State, Class: a.class, Started: possible(r.Started), Ended: possible(r.Ended),
@@ -263,7 +263,7 @@ func cleaned(a *attempt, r *speculation.Attempt) *speculation.Attempt {
 	return c
 }
 
-// possible returns a time that can be, in UTC, or none.
+// possible returns t in UTC if it is a plausible time, else the zero time.
 func possible(t time.Time) time.Time {
 	if t.Unix() < 0 || t.Unix() >= 1<<33 {
 		return time.Time{}

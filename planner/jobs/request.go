@@ -11,9 +11,9 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// Request applies a request of a person or of the cluster's resource manager. The caller may
-// confirm nil once the output of the next Tick is stored. A repeated request, by its ID or
-// because its wish is fulfilled already, is accepted again.
+// Request applies a request of a person or of the cluster's resource manager. If it returns nil,
+// the caller may confirm the request once the output of the next Tick is stored. A request with a
+// known ID, or whose effect is there already, is accepted again.
 //
 // trimtab.ErrInvalid: it breaks the rules; trimtab.ErrRefused: it cannot be done now.
 func (m *Manager) Request(now time.Time, r *speculation.JobRequest) error {
@@ -44,7 +44,7 @@ func refusedf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), trimtab.ErrRefused)
 }
 
-// submit adds a job. A job that has ended gives up its name to a new one.
+// submit adds a job. A job that has ended is replaced by a new one with its name.
 func (m *Manager) submit(r *speculation.JobRequest) error {
 	old := m.jobs.byName[r.Job.Name]
 	if old != nil && r.ID != "" && slices.Contains(old.requests, r.ID) {
@@ -109,7 +109,7 @@ func cloned(tasks []speculation.BatchTask) []speculation.BatchTask {
 	return tasks
 }
 
-// fill makes the tasks of a job, none of which was tried.
+// fill creates the tasks of a job in their initial state.
 func (j *job) fill(sizes []int32) {
 	j.ready.before = func(a, b int32) bool { return a < b }
 	j.tasks = make([]task, len(j.Tasks))
@@ -119,7 +119,7 @@ func (j *job) fill(sizes []int32) {
 	}
 }
 
-// highest is the highest number of an attempt.
+// highest returns the highest attempt number of the job.
 func (j *job) highest() int {
 	n := j.base
 	for i := range j.tasks {
@@ -156,7 +156,7 @@ func (m *Manager) halt(j *job) {
 	for i := range j.tasks {
 		switch t := &j.tasks[i]; {
 		case t.status == waiting:
-			t.status, t.grant = cancelled, "" // the head says so for all
+			t.status, t.grant = cancelled, "" // the head record says so for all tasks
 			j.finished++
 		case t.live != nil && t.live.kill == "":
 			m.kill(t.live, j.cancelled)
@@ -186,16 +186,16 @@ func (m *Manager) grant(r *speculation.JobRequest) error {
 	return nil
 }
 
-// upgrade is algorithm 5, lines 5 to 19, for a task that was granted a host.
+// upgrade applies algorithm 5, lines 5 to 19, to a task that was granted a host.
 func (m *Manager) upgrade(j *job, i int32) {
 	t := &j.tasks[i]
 	a := t.live
 	switch {
-	case a == nil: // no destination was found
+	case a == nil: // the task has no attempt
 		m.offer(j, i)
-	case a.kill != "": // it is about to end
-	case !a.host.heard: // where it is, its host will tell
-	case !a.runs(): // in a queue: cancelled, started regularly when that was told
+	case a.kill != "": // the attempt must end anyway
+	case !a.host.heard: // the host's next report decides
+	case !a.runs(): // it is queued: cancelled now, and started with the grant once the host has reported that
 		m.kill(a, "its regular resources were granted on "+t.grant)
 	case a.host.name == t.grant:
 		a.class = speculation.RegularTask
@@ -211,7 +211,7 @@ func (m *Manager) upgrade(j *job, i int32) {
 	}
 }
 
-// revoke withdraws a grant: the task is speculative again, where it is.
+// revoke withdraws a grant. The task becomes speculative again, on the host where it is.
 func (m *Manager) revoke(r *speculation.JobRequest) error {
 	j, i, err := m.jobs.task(r)
 	if err != nil {
@@ -232,7 +232,7 @@ func (m *Manager) revoke(r *speculation.JobRequest) error {
 	return nil
 }
 
-// split makes the records of the specs, and the size of each task in a host's list.
+// split encodes the specs into records, and returns the size of each task in a host's list.
 func split(tasks []speculation.BatchTask) (parts [][]byte, sizes []int32, err error) {
 	var part []json.RawMessage
 	sum := 0
@@ -258,8 +258,8 @@ func split(tasks []speculation.BatchTask) (parts [][]byte, sizes []int32, err er
 	return parts, sizes, nil
 }
 
-// listed returns how much of [maxList] a task with so many bytes takes; its number of parts
-// counts too, since that is bounded.
+// listed returns how much of [maxList] a task whose spec has so many bytes takes. It also counts
+// the number of parts, which is limited, too.
 func listed(s *speculation.TaskSpec, encoded int) int32 {
 	_, parts := s.Size()
 	return int32(max(encoded+attemptSize, parts*(maxList/speculation.MaxListParts+1)))

@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// restore restores what was stored.
+// restore restores the manager's state from the records.
 func (m *Manager) restore(stored []Record) error {
 	byJob := map[uint64]map[string][]byte{}
 	last := uint64(0)
@@ -54,8 +54,8 @@ func (m *Manager) restore(stored []Record) error {
 	return nil
 }
 
-// restoreJob restores one job. It deletes records without a head, or that were never committed;
-// records that cannot be read stay.
+// restoreJob restores one job. It deletes records without a head record, and those that were never
+// committed. It leaves unreadable records alone.
 func (m *Manager) restoreJob(serial uint64, records map[string][]byte, committed bool) {
 	text, ok := records["head"]
 	if !ok || !committed {
@@ -75,14 +75,14 @@ func (m *Manager) restoreJob(serial uint64, records map[string][]byte, committed
 		}
 		return
 	}
-	if old := m.jobs.byName[j.name]; old != nil { // the newer one took its name
+	if old := m.jobs.byName[j.name]; old != nil { // a newer job took its name
 		m.forget(old)
 	}
 	m.jobs.enter(j)
 	m.resume(j)
 }
 
-// resume continues a job: its live attempts may run until their leases have ended. Waits start
+// resume continues a job. Its live attempts may run until their leases expire. Waiting times start
 // again.
 func (m *Manager) resume(j *job) {
 	for i := range j.tasks {
@@ -98,7 +98,7 @@ func (m *Manager) resume(j *job) {
 			case failed:
 				j.bad = append(j.bad, int32(i))
 			}
-		case j.cancelled != "": // below
+		case j.cancelled != "": // handled below
 		default:
 			if n := t.waits(&m.config); n > 0 {
 				t.next = n
@@ -114,14 +114,14 @@ func (m *Manager) resume(j *job) {
 		if j.finished == len(j.tasks) {
 			m.clock.wake(alarm{kind: keepAlarm, job: j}, min(max(m.config.Keep-m.clock.wall.Sub(j.ended), 0), m.config.Keep))
 		} else {
-			j.ended = time.Time{} // the store was cut off
+			j.ended = time.Time{} // the store was interrupted
 		}
 	}
 	m.close(j)
 	m.changes.state(j)
 }
 
-// adopt takes over an attempt of a former manager.
+// adopt takes over an attempt of an earlier manager.
 func (m *Manager) adopt(a *attempt) {
 	t := a.of()
 	t.status = placed
@@ -140,8 +140,8 @@ func (m *Manager) adopt(a *attempt) {
 	a.enlist()
 	m.hosts.touch(h, true)
 	m.hosts.watch(h)
-	// Written again, so that no record of a manager that was replaced, and does not know it yet,
-	// can overwrite one that says what may run now.
+	// Written again, so that a manager that was replaced, and does not know it yet, cannot
+	// overwrite the record of what may run now.
 	m.write(a.job, a.task)
 	if a.kill != "" {
 		m.clock.wake(alarm{kind: killAlarm, attempt: a}, m.config.KillTimeout)

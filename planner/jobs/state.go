@@ -9,7 +9,7 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// stateTasks is how many tasks the state of a job includes.
+// stateTasks is the largest number of tasks in a job's published state.
 const stateTasks = 100
 
 // State returns the state of a job, or nil.

@@ -9,11 +9,11 @@ import (
 // table has all jobs.
 type table struct {
 	byName map[string]*job
-	order  []*job // the higher priority first, then the first submitted
+	order  []*job // by descending priority, then in the order of submission
 	tasks  int    // of all jobs
 }
 
-// enter puts a job among the others.
+// enter inserts a job.
 func (all *table) enter(j *job) {
 	all.byName[j.name] = j
 	all.tasks += len(j.tasks)
@@ -34,8 +34,8 @@ func (all *table) remove(j *job) {
 	j.forgotten = true
 }
 
-// over returns the jobs that have ended, the oldest first, which must be forgotten until another
-// one, in place of old, fits.
+// over returns the ended jobs, the oldest first, that must be deleted so that a new job with so
+// many tasks, which replaces old, fits.
 func (all *table) over(old *job, tasks int, c *Config) ([]*job, error) {
 	count, kept := len(all.order), all.tasks
 	if old != nil {
@@ -58,7 +58,7 @@ func (all *table) over(old *job, tasks int, c *Config) ([]*job, error) {
 	return over[:n], nil
 }
 
-// named returns the job of a request that has not ended.
+// named returns the job of a request. It is an error if the job has ended.
 func (all *table) named(r *speculation.JobRequest) (*job, error) {
 	j := all.byName[r.Job.Name]
 	switch {

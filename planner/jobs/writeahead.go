@@ -9,28 +9,28 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// fence is the record that each manager writes with all it stores.
+// fence is the record that a manager writes with every store.
 type fence struct {
 	Version int    `json:"v"`
 	Epoch   uint64 `json:"epoch"`
-	// Run counts the managers of an epoch; it makes their sequences differ.
+	// Run counts the managers of an epoch, so that their sequence numbers differ.
 	Run uint64 `json:"run"`
-	// Serial is that of the job submitted last.
+	// Serial is the serial number of the job submitted last.
 	Serial uint64 `json:"serial"`
-	// Lease is the longest for which anything may have been renewed.
+	// Lease is the longest lease that any attempt may have.
 	Lease trimtab.Seconds `json:"lease_s"`
-	// Stores counts those of this run.
+	// Stores counts the stores of this run.
 	Stores uint64 `json:"stores"`
 }
 
-// writeAhead is what is stored, and what the next tick adds to it before it publishes anything.
+// writeAhead has what is stored, and what the next tick stores before it publishes anything.
 type writeAhead struct {
 	fence      fence
 	first      bool          // nothing was ever stored
-	fenced     bool          // the fence is to be stored, whatever else is
-	inherited  time.Duration // the longest lease of a former manager
+	fenced     bool          // the fence must be stored even if nothing else is
+	inherited  time.Duration // the longest lease of an earlier manager
 	unreadable []error
-	badNames   map[string]bool // names of jobs that cannot be read
+	badNames   map[string]bool // names of jobs whose records cannot be read
 	names      []oldName       // of deleted jobs
 	namesDirty bool
 	writes     []*job
@@ -64,12 +64,13 @@ func (s *writeAhead) delete(j *job) {
 	}
 }
 
-// next returns what to store: of each job the specs, the head, the states; then the fence, and
-// the deletions. An interruption anywhere leaves a usable state: the head says that a job was
-// cancelled before a state does, and a job counts as ended only if all states say so.
+// next returns the records to store: of each job the specs, the head and the states; then the
+// fence, and the deletions. An interruption at any point leaves a usable state: the head is stored
+// before the states when a job is cancelled, and a job counts as ended only if all its states say
+// so.
 func (s *writeAhead) next(now, lease time.Duration) []Record {
 	var out []Record
-	if s.first { // so that a first store that is cut off leaves no records without a fence
+	if s.first { // so that an interrupted first store leaves no records without a fence
 		s.first = false
 		none := s.fence
 		none.Serial = 0
@@ -85,7 +86,7 @@ func (s *writeAhead) next(now, lease time.Duration) []Record {
 		s.namesDirty = false
 		out = append(out, record(namesKey, namesRecord{version, s.names}))
 	}
-	if now >= sure(s.inherited) && s.fence.Lease.Duration() > lease { // nothing of the longer lease is left
+	if now >= sure(s.inherited) && s.fence.Lease.Duration() > lease { // all longer leases have expired
 		s.fence.Lease, s.fenced = trimtab.SecondsOf(lease), true
 	}
 	if len(out)+len(s.deletes) > 0 || s.fenced {
@@ -93,12 +94,12 @@ func (s *writeAhead) next(now, lease time.Duration) []Record {
 		s.fence.Stores++
 		out = append(out, record(FenceKey, s.fence))
 	}
-	out = append(out, s.deletes...) // what makes them needless is committed now
+	out = append(out, s.deletes...) // what replaces them is committed now
 	s.deletes = nil
 	return out
 }
 
-// succeed makes the fence of a manager from the former one's.
+// succeed makes the fence of this manager from that of the former one.
 func (s *writeAhead) succeed(epoch, last uint64, lease time.Duration) {
 	f := &s.fence
 	run := uint64(0)
@@ -118,8 +119,8 @@ func (s *writeAhead) discard(serial uint64, records map[string][]byte) {
 	}
 }
 
-// recall returns the highest attempt number of a deleted job. It is kept when another job takes
-// the name, since that one may never be committed.
+// recall returns the highest attempt number of a deleted job. The number is kept when another job
+// takes the name, since that job may never be committed.
 func (s *writeAhead) recall(name string) int {
 	for _, n := range s.names {
 		if n.Name == name {

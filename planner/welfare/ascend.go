@@ -1,16 +1,16 @@
 package welfare
 
-// few is the average number of steps of a workload to a level up to which the steps are taken one
-// by one.
+// few is the average number of steps per workload up to which the steps to a level are taken one by
+// one.
 const few = 2
 
-// ascend raises some workloads, which all have the fewest units for the level from, to the level
-// to, with the result of [levels.steps]: the worst off first; a workload whose host is full
+// ascend raises some workloads from level from, for which they have the fewest units, to level to.
+// The result is that of [levels.steps]: the worst off rise first, and a workload whose host is full
 // freezes.
 //
-// If no host can become full before to, all are raised at once. Otherwise only workloads on a
-// host that could not hold all are in doubt: the others take nothing from them and are raised at
-// once. For those in doubt the distance is halved until their steps are few.
+// If no host can become full before to, all rise at once. Otherwise only workloads on a host
+// without capacity for all its workloads are in doubt; the others take nothing from these, and rise
+// at once. For those in doubt the distance is halved until few steps are left.
 func (l *levels) ascend(from, to int64, some []int) {
 	if l.room.Units == 0 || l.stopped() {
 		return

@@ -4,11 +4,12 @@ import "container/heap"
 
 // rung is the next step up of one workload.
 type rung struct {
-	at int   // which of the known
-	u  int64 // the utility before
-	// units is where the utility next exceeds u, cost how many more these are.
+	at int   // index in known
+	u  int64 // present utility
+	// units is the number of units at which the utility next exceeds u; cost is how many more these
+	// are.
 	units, cost int
-	// holds says that it has these units already.
+	// holds says that it has these units at present.
 	holds bool
 }
 
@@ -41,7 +42,7 @@ func (h *ladder) Pop() any {
 	return x
 }
 
-// climb spends what the level that all reach leaves on the worst off.
+// climb gives the units that are left after the common level to the worst off.
 func (l *levels) climb() {
 	all := make([]int, len(l.known))
 	for i := range all {
@@ -54,7 +55,8 @@ func (l *levels) climb() {
 	}
 }
 
-// steps raises the worst off of some, step by step, up to the level to, as long as the steps fit.
+// steps raises the worst off of the given workloads, step by step, up to the level to, as long as
+// the steps fit.
 func (l *levels) steps(some []int, to int64) {
 	if l.room.Units == 0 {
 		return
@@ -95,7 +97,7 @@ func (l *levels) next(i int) (r rung, ok bool) {
 	if u >= l.top[i] {
 		return rung{}, false
 	}
-	// Further than what there is room for nobody can go.
+	// No more than the hosts have room for.
 	end := min(w.Max, k+l.room.Most(j)+1)
 	units := l.of[j].least(u+1, k, end)
 	return rung{i, u, units, units - k, units <= w.Current}, true

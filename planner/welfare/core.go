@@ -10,19 +10,19 @@ type core struct {
 	*solver
 	cost    int64
 	choices [][]choice
-	// at is the choice of each workload that is best at price.
+	// at is the best choice of each workload at the present price.
 	at    []int
 	price float64
-	// top[i] is what the choices at give workloads i.. in all.
+	// top[i] is the joint result of the choices in at for workloads i and later.
 	top []answer
-	// best is the best answer so far, and short how far it is below the bound.
+	// best is the best answer so far; short is how far it is below the bound.
 	best  []int
 	short float64
-	// steps counts the inner steps of the programme, of which it may take effort.
+	// steps counts the inner steps of the dynamic programme; effort is their largest number.
 	steps, effort int
-	// sampled says that the choices are not all: see [thin].
+	// sampled says that only some of the choices were evaluated: see [thin].
 	sampled bool
-	// rounding is what a shortfall, in floating point, may be off by, in steps.
+	// rounding is the largest floating-point error of a shortfall, in steps.
 	rounding float64
 	// spare are buffers that layers no longer need.
 	spare [][]int64
@@ -43,8 +43,8 @@ const patience = 3_000_000
 // so that the answer does not depend on the machine.
 const effort = 40_000_000
 
-// enumerable is up to how many allocations, of all workloads together, each is evaluated; beyond
-// it the choices are sampled.
+// enumerable is the number of allocations, of all workloads together, up to which each is
+// evaluated. Beyond it the choices are sampled.
 const enumerable = 4_000_000
 
 func newCore(s *solver, cost int64) *core {
@@ -65,9 +65,8 @@ func newCore(s *solver, cost int64) *core {
 	return c
 }
 
-// reach returns the most that each known workload can have while the others
-// have their minimums, and how many allocations that are together, those
-// beyond the end of a curve not counted.
+// reach returns the largest allocation of each known workload while the others have their minimums,
+// and the sum of the numbers of these allocations, without those beyond the end of a curve.
 func (s *solver) reach() (most []int, all int) {
 	least := 0
 	for _, j := range s.known {
@@ -152,8 +151,8 @@ func (c *core) relax() bool {
 	return !priced
 }
 
-// fill spends what the first answer leaves, on the best single change, until
-// none fits, or for a while.
+// fill spends the units that the first answer leaves on the best single change, until none fits or
+// a limit of tries is reached.
 func (c *core) fill(left int) {
 	for range min(len(c.choices), 64) {
 		gain, who, to := int64(0), -1, 0
@@ -189,27 +188,28 @@ func (c *core) lost(i int, worth int64, units int) float64 {
 	return float64(c.top[i].worth-worth) - c.price*float64(c.top[i].units-units)
 }
 
-// layer is the best worth of workloads i.. for each sum of units from lo on,
-// and the choice of workload i that reaches it.
+// layer has the best worth of workloads i and later for each sum of units from lo on, and the
+// choice of workload i with which it is reached.
 type layer struct {
 	lo    int
 	worth []int64
 	by    []int32
 }
 
-// none marks a sum that is out of reach or out of the allowance: adding any workload keeps it
+// none marks a sum that cannot be reached or exceeds the allowance. Adding any workload keeps it
 // below half of none.
 const none = math.MinInt64 / 2
 
-// within searches all answers that are at most allowance below the bound. It reports whether
-// there is one, which is then the optimum and in c.best, and whether the search finished.
+// within searches all answers that are at most allowance below the bound. proven says that there is
+// one, which is the optimum and in c.best; ended says that the search finished.
 func (c *core) within(allowance float64) (proven, ended bool) {
 	n := len(c.choices)
-	// Rounding may affect the answer, what it is compared with, and the loss on the way to it.
+	// Rounding may affect the answer, the bound to which it is compared, and the loss on the way to
+	// it.
 	limit := allowance + 3*c.rounding
 	cores := make([][]int32, n)
-	// The range of sums for workloads i..: what is left, less the most and the least that those
-	// before i take.
+	// The range of sums for workloads i and later: the units left, less the most and the least that
+	// the workloads before i take.
 	most, least := make([]int, n+1), make([]int, n+1)
 	for i, cs := range c.choices {
 		after := c.top[i+1]
@@ -242,13 +242,13 @@ func (c *core) within(allowance float64) (proven, ended bool) {
 	return c.finish(layers, allowance), true
 }
 
-// enough reports whether the answer is good enough to save that many steps, or
-// they are too many.
+// enough reports whether the answer is good enough to save that many further steps, or they are too
+// many.
 func (c *core) enough(steps int) bool {
 	return c.steps+steps > c.effort || c.steps+steps > patience && c.short < moveCost
 }
 
-// buffer returns n numbers, none of them in use.
+// buffer returns a slice of n numbers that is not in use.
 func (c *core) buffer(n int) []int64 {
 	for i, b := range c.spare {
 		if cap(b) >= n {

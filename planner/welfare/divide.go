@@ -28,9 +28,9 @@ func (s *solver) divide() []*solver {
 			above[root(p.Row)] = root(s.room.Parts(j)[0].Row)
 		}
 	}
-	at := make([]int, len(above)) // the place of a tree in parts, plus 1
+	at := make([]int, len(above)) // index in parts of a tree, plus 1
 	var parts []*solver
-	var free *solver // on no host that may become full
+	var free *solver // the workloads on no host that may become full
 	for _, j := range s.known {
 		of := &free
 		if ps := s.room.Parts(j); len(ps) > 0 {
@@ -64,7 +64,7 @@ func (s *solver) divide() []*solver {
 	return parts
 }
 
-// most bounds how many units the workloads of a part can have together.
+// most returns a bound on the units that the workloads of a part can have together.
 func (s *solver) most() float64 {
 	all, least := 0.0, math.Inf(1)
 	rows := map[int32]bool{}
@@ -87,7 +87,8 @@ func (s *solver) most() float64 {
 	return all
 }
 
-// fold replaces a part that is on one host, all with the same share, by one without hosts.
+// fold replaces a part that is on a single host, with the same share for all workloads, by one
+// without hosts.
 func (s *solver) fold() {
 	first := s.room.Parts(s.known[0])
 	for _, j := range s.known {

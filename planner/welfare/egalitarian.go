@@ -66,7 +66,7 @@ func leastScorer(p *policy.Problem, how reading) func(units []int) float64 {
 	known, of := read(p, how)
 	return func(units []int) float64 {
 		if len(known) == 0 {
-			return 0 // nothing is known of anybody
+			return 0 // no workload has a known curve
 		}
 		least := int64(quantum)
 		for _, j := range known {
@@ -76,8 +76,8 @@ func leastScorer(p *policy.Problem, how reading) func(units []int) float64 {
 	}
 }
 
-// solveLeast returns the leximin optimum of the utilities that how reads, or with only set that
-// of their minimum.
+// solveLeast returns the leximin optimum of the utilities under the reading how. If only is true,
+// it maximises just the minimum.
 func solveLeast(p *policy.Problem, how reading, only bool) policy.Solution {
 	s := newSolver(p, how)
 	l := newLevels(s)
@@ -106,14 +106,14 @@ func solveLeast(p *policy.Problem, how reading, only bool) policy.Solution {
 // levels is the search for a leximin optimum.
 type levels struct {
 	*solver
-	// top is each known workload's utility with all it may have, need the
+	// top is the utility of each known workload with the most units that it may have; need is the
 	// fewest units for the level reached.
 	top  []int64
 	need []int
-	// room is what the needs leave, level the one that all of them reach.
+	// room is the capacity that the needs leave; level is the level that all workloads reach.
 	room  *hosts.Room
 	level int64
-	// floor is the least that each may have.
+	// floor is the minimum of each workload.
 	floor []int
 	// frozen marks known workloads whose next step does not fit; from is the utility from which
 	// one was last raised; chose is set when only some of several equally badly off were raised.
@@ -143,7 +143,7 @@ func (l *levels) reaches(t int64) bool {
 	return l.room.Holds()
 }
 
-// raise finds the highest level that all workloads that can reach it reach together.
+// raise finds the highest level that all workloads with a sufficient maximum reach together.
 func (l *levels) raise() {
 	level, above := int64(0), int64(quantum)+1 // level fits, above does not
 	for above-level > 1 && !l.stopped() {
@@ -157,8 +157,9 @@ func (l *levels) raise() {
 	l.level = level
 }
 
-// keep gives each known workload what it needs, and lets it keep what it has above that as long
-// as units are left, so that nothing moves without need. The last names give up theirs first.
+// keep gives each known workload its need, and lets it keep its present units above that as long as
+// units are left, so that no unit moves without need. The workloads that are last by name give up
+// units first.
 func (s *solver) keep(need []int) {
 	room := s.room.Clone()
 	for i, j := range s.known {

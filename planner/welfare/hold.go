@@ -7,20 +7,20 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// fall is the cost of lowering a workload beyond what its curve says: the uncertainty of the band
-// at its present allocation. See the package comment.
+// fall is the cost of lowering a workload in addition to the loss on its curve: the uncertainty of
+// the band at its present allocation. See the package comment.
 type fall struct {
-	// current is what it has, now the worth of its mean there, doubt the width of the band there,
-	// in steps.
+	// current is its present allocation, now the worth of the mean there, doubt the width of the
+	// band there, in steps.
 	current    int
 	now, doubt int64
 	mean       utility
-	// close is the least allocation that costs less than the doubt.
+	// close is the least allocation at which lowering costs less than doubt.
 	close int
 }
 
-// at returns what lowering to k units costs, in steps: at most the loss that the mean predicts,
-// and at most the doubt. It does not rise with k.
+// at returns the cost of lowering to k units, in steps: at most the loss that the mean predicts,
+// and at most the doubt. It does not increase with k.
 func (f *fall) at(k int) int64 {
 	switch {
 	case f == nil || k >= f.current:
@@ -31,8 +31,8 @@ func (f *fall) at(k int) int64 {
 	return min(max(f.now-f.mean.value(k), 0), f.doubt)
 }
 
-// fallOf returns the cost of lowering w; nil: none, since the band has no width or optimism has
-// not begun to decay.
+// fallOf returns the cost of lowering w; nil: there is none, since the band has no width or
+// optimism has not begun to decay.
 func fallOf(w *policy.Workload, unit float64, how reading) *fall {
 	share := settled(w.Reports) * (1 - how.optimism(w.Reports))
 	if share == 0 {

@@ -15,12 +15,12 @@ func (u *utility) least(t int64, lo, hi int) int {
 			u.worth = append(u.worth, u.steps(p))
 		}
 	}
-	i := sort.Search(len(u.worth), func(i int) bool { return u.worth[i] >= t }) // the first knot that has it
+	i := sort.Search(len(u.worth), func(i int) bool { return u.worth[i] >= t }) // the first knot with a utility of at least t
 	if i == len(u.worth) {
 		return max(lo, hi)
 	}
 	if i > 0 {
-		lo = max(lo, min(int(math.Min(u.at[i-1], float64(hi)))+1, hi)) // that knot has it not
+		lo = max(lo, min(int(math.Min(u.at[i-1], float64(hi)))+1, hi)) // the knot before is below t
 	} else {
 		return lo
 	}
@@ -31,13 +31,13 @@ func (u *utility) least(t int64, lo, hi int) int {
 	return u.leastBetween(i, t, lo, hi)
 }
 
-// leastBetween is least between knots i-1 and i, where the first has less. It
-// looks where a line between both is first: most utilities are lines there.
+// leastBetween does the same between knots i-1 and i, where the first is below t. It first tries
+// where a straight line between them reaches t: most utilities are linear there.
 func (u *utility) leastBetween(i int, t int64, lo, hi int) int {
 	has := func(k int) bool { return u.steps(u.between(i, float64(k))) >= t }
 	x0, x1, u0, u1 := u.at[i-1], u.at[i], float64(u.worth[i-1]), float64(u.worth[i])
 	guess := min(max(int(math.Ceil(x0+(float64(t)-u0)/(u1-u0)*(x1-x0))), lo), hi)
-	from, to := lo, hi // to has it, or is hi; below from nobody has
+	from, to := lo, hi // to reaches t, or is hi; no allocation below from does
 	if guess == hi || has(guess) {
 		if guess == lo || !has(guess-1) {
 			return guess

@@ -2,11 +2,11 @@ package welfare
 
 import "slices"
 
-// smallProgramme is the most steps of a dynamic programme over whole vectors.
+// smallProgramme is the largest number of steps for which a dynamic programme over whole vectors is
+// used.
 const smallProgramme = 1 << 17
 
-// small reports whether the programme is cheap enough, for at most most units
-// of each.
+// small reports whether that programme is small enough, with at most most units of each workload.
 func (l *levels) small(most []int) bool {
 	steps := 0
 	for i, m := range most {
@@ -18,12 +18,12 @@ func (l *levels) small(most []int) bool {
 	return true
 }
 
-// vector is the joint result of some workloads: their utilities in ascending order, and what
-// breaks ties.
+// vector is the joint result of some workloads: their utilities in ascending order, and the numbers
+// that break ties.
 type vector struct {
 	utilities    []int64
 	moved, units int
-	by           []int // units of each, the first first; nil: out of reach
+	by           []int // units of each workload, in order of name; nil: out of reach
 }
 
 // better reports whether v is preferred to w: greater at the first difference,

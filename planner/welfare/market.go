@@ -25,22 +25,22 @@ type market struct {
 	*core
 	all  []sampler
 	rows []supply // the hosts that may be full, then the pool
-	// paid is π by known workload.
+	// paid has π for each known workload.
 	paid []float64
 	hull hulls
-	// near is ε, which is widest at first.
+	// near is ε, which starts at widest.
 	near float64
 }
 
-// nearest is the least ε.
+// widest and nearest are the largest and the smallest ε.
 const widest, nearest = 1.0 / 32, 1.0 / 256
 
-// hulls are the concave hulls of what choices are worth, of all known workloads.
+// hulls has the concave hulls of the worths of the choices, for all known workloads.
 type hulls struct {
-	// edges are steepest first, of workload i from first[i] on.
+	// edges has the edges of workload i from first[i] on, the steepest first.
 	edges []edge
 	first []int
-	// least is the first of each hull, in units.
+	// least is the smallest allocation on each hull, in units.
 	least []float64
 }
 
@@ -61,7 +61,7 @@ type take struct {
 // unit of price.
 type edge struct{ slope, before, units, low, high, rate float64 }
 
-// end is where the edge ends, in units.
+// end returns where the edge ends, in units.
 func (e *edge) end() float64 { return e.before + e.units }
 
 func newMarket(c *core) *market {
@@ -90,13 +90,13 @@ func newMarket(c *core) *market {
 	return m
 }
 
-// markets bounds how often the prices are computed again, after more utilities were evaluated,
-// and sweeps how often each row gets a price in one search: small problems, where single prices
+// markets bounds how often the prices are computed again after more utilities were evaluated;
+// sweeps, how often each row gets a price in one search. Small problems, in which single prices
 // matter, may take more.
 const markets, sweeps, mostSweeps, smallSweeps = 6, 40, 500, 100_000
 
 // trade solves the problem and returns how far the answer may be below the optimum, in steps. It
-// ends when that is little, or no longer falls by a tenth.
+// ends when that gap is small, or no longer shrinks by a tenth.
 func (m *market) trade() (best []choice, short float64) {
 	m.hulls()
 	m.open()
@@ -104,7 +104,7 @@ func (m *market) trade() (best []choice, short float64) {
 	for i := range m.choices {
 		most += float64(m.choices[i][len(m.choices[i])-1].worth)
 	}
-	m.bound(m.fine(most)) // a first look at what matters
+	m.bound(m.fine(most)) // to find the relevant choices
 	m.search()
 	if m.near = nearest; !m.stopped() {
 		m.bound(m.fine(most) / 3)
@@ -126,8 +126,8 @@ func (m *market) trade() (best []choice, short float64) {
 	return best, short
 }
 
-// search lays the hulls out and gives every row a price, and reports whether nearly
-// all settled.
+// search lays out the hulls and sets the price of every row. It reports whether nearly all prices
+// settled.
 func (m *market) search() (settled bool) {
 	m.hulls()
 	takes := 0
@@ -141,7 +141,8 @@ func (m *market) search() (settled bool) {
 	return settled
 }
 
-// fine is the gap, in steps for each workload, that is small enough for an answer of that worth.
+// fine returns the gap, in steps for each workload, that is small enough for an answer of that
+// worth.
 func (m *market) fine(worth float64) float64 {
 	if m.how.fine > 0 {
 		return m.how.fine
@@ -204,7 +205,7 @@ func (m *market) demand(s *supply, more float64) (units, falls, rise, drop float
 	return units, falls, rise, drop
 }
 
-// looks bounds how many prices a row is tried with in one sweep.
+// looks is the largest number of prices that are tried for a row in one sweep.
 const looks = 10
 
 // settle sets the price of row r at which demand equals capacity, or 0. It reports whether the
@@ -242,7 +243,7 @@ func (m *market) settle(r int) (was bool) {
 		}
 		switch {
 		case next > lo && next < hi:
-		case over < 0 && lo == -s.price: // it may not be worth a price
+		case over < 0 && lo == -s.price: // it may need no price
 			next, lo = -s.price, math.Inf(-1)
 		case math.IsInf(hi, 0):
 			next = lo + s.price + 1
@@ -324,12 +325,12 @@ func (m *market) alone(r int) (price, above float64) {
 	return price, above
 }
 
-// bound returns D at the present prices, over all allocations, and whether more of
-// the utilities was looked at for it.
+// bound returns D at the present prices over all allocations, and whether more utilities were
+// evaluated for it.
 func (m *market) bound(tolerance float64) (above float64, added bool) {
 	m.pay()
 	for _, s := range m.rows {
-		above += s.price * (s.has + 1e-6) // what rounding lets through
+		above += s.price * (s.has + 1e-6) // the tolerance of rounding
 	}
 	for i := range m.all {
 		best, more := m.all[i].refine(m.paid[i], tolerance)
@@ -340,7 +341,7 @@ func (m *market) bound(tolerance float64) (above float64, added bool) {
 	return above + n + 64 + math.Abs(above)*n*0x1p-52, added
 }
 
-// pay sums up π afresh.
+// pay computes π again.
 func (m *market) pay() {
 	clear(m.paid)
 	for _, s := range m.rows {

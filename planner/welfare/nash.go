@@ -29,7 +29,7 @@ func (s Nash) Traits() policy.Traits {
 // Name returns "nash".
 func (Nash) Name() string { return "nash" }
 
-// scale is how Nash welfare is counted for n workloads: a utility v has
+// scale defines how Nash welfare is counted for n workloads: a utility v has the value
 //
 //	(reward + log2 v)·steps   for v >= 2^-40,   0 for less,
 //
@@ -37,10 +37,10 @@ func (Nash) Name() string { return "nash" }
 // more workload with any utility is always worth it.
 type scale struct{ reward, steps float64 }
 
-// smallest is the least utility that counts as any: 2^-40.
+// smallest is the least utility that counts as more than 0: 2^-40.
 const smallest = 1.0 / quantum
 
-// scaleOf uses as many steps as fit into 2^61, at most 2^32.
+// scaleOf returns the scale for n workloads, with as many steps as fit into 2^61, at most 2^32.
 func scaleOf(n int) scale {
 	reward := 40*float64(n) + 1
 	room := 61 - math.Ceil(math.Log2(reward*float64(max(1, n))))
@@ -74,19 +74,19 @@ func (s Nash) Solve(p *policy.Problem) (policy.Solution, error) {
 	answer.Bound = answer.Value
 	if n := known(answer.Binding); n > 0 {
 		answer.Bound = math.Min(1, answer.Value*math.Exp2(short/c.steps/float64(n)))
-		if short >= c.steps && answer.Value == 0 { // perhaps one more could have some
+		if short >= c.steps && answer.Value == 0 { // another workload might get a utility above 0
 			answer.Bound = 1
 		}
 	}
 	return answer, nil
 }
 
-// geometric returns the geometric mean of the known workloads' utilities, as how reads them.
+// geometric returns the geometric mean of the known workloads' utilities under the reading how.
 func geometric(p *policy.Problem, how reading) func(units []int) float64 {
 	known, of := read(p, how)
 	return func(units []int) float64 {
 		if len(known) == 0 {
-			return 0 // nothing is known of anybody
+			return 0 // no workload has a known curve
 		}
 		sum := 0.0
 		for _, j := range known {

@@ -11,14 +11,14 @@ type Own struct {
 	Title string
 	// Least says that the minimum counts, not the sum.
 	Least bool
-	// Scale is the value of a Worth of 1, > 0; 0: 1. Value is multiplied by it.
+	// Scale is the value of a Worth of 1, > 0; 0: 1. The Value of a solution is multiplied by it.
 	Scale float64
 	// Optimism and MoveCost are those of [Social], or of [Egalitarian].
 	Optimism, MoveCost, LoadWeight float64
 }
 
-// Traits have the caution of [Social], or of [Egalitarian], and the sum, or the
-// least, over the known workloads as score.
+// Traits has the caution of [Social], or of [Egalitarian]. Its score is the sum, or the least, over
+// the known workloads.
 func (o Own) Traits() policy.Traits {
 	caution := Social{LoadWeight: o.LoadWeight}.Traits().Caution
 	if o.Least {
@@ -63,7 +63,7 @@ func (o Own) Solve(p *policy.Problem) (policy.Solution, error) {
 	return answer, nil
 }
 
-// score returns the sum, or the minimum, of the known workloads' values, as how reads them.
+// score returns the sum, or the minimum, of the known workloads' values under the reading how.
 func (o Own) score(p *policy.Problem, how reading) func(units []int) float64 {
 	known, of := read(p, how)
 	return func(units []int) float64 {
@@ -75,7 +75,7 @@ func (o Own) score(p *policy.Problem, how reading) func(units []int) float64 {
 		}
 		switch {
 		case len(known) == 0:
-			return 0 // nothing is known of anybody
+			return 0 // no workload has a known curve
 		case o.Least:
 			return o.scale() * float64(least) / quantum
 		}

@@ -48,7 +48,7 @@ func (m *market) fix(inPart bool) (picked []choice, worth float64) {
 	return f.at, worth
 }
 
-// fills bounds how often the remaining units are offered to all.
+// fills is how often the remaining units are offered to all workloads.
 const fills = 4
 
 // fix is an answer under construction.
@@ -56,7 +56,7 @@ type fix struct {
 	market *market
 	room   *hosts.Room
 	at     []choice
-	// next is the first edge of each hull that is not taken.
+	// next is the first edge of each hull that was not taken.
 	next []int
 }
 
@@ -74,11 +74,11 @@ func (f *fix) jump(i int) {
 // offer is an edge, or another change, of one workload.
 type offer struct {
 	at, edge int
-	// gain is what it is worth for its price.
+	// gain is its worth relative to its price.
 	gain float64
 }
 
-// gainOf returns the worth of an edge for its price.
+// gainOf returns the worth of an edge relative to its price.
 func (f *fix) gainOf(i, k int) float64 {
 	return f.market.hull.edges[k].slope / math.Max(f.market.paid[i], math.SmallestNonzeroFloat64)
 }
@@ -125,7 +125,8 @@ func (f *fix) takeParts() {
 	}
 }
 
-// takePart raises workload i up to so many units, if they are worth nearly what its hull says.
+// takePart raises workload i up to the given units, if they are worth nearly as much as on its
+// hull.
 func (f *fix) takePart(i int, to int32) {
 	j, now, slope := f.market.known[i], f.at[i], f.market.hull.edges[f.next[i]].slope
 	if to = min(to, now.units+int32(min(f.room.Most(j), math.MaxInt32-int(now.units)))); to <= now.units {
@@ -141,8 +142,8 @@ func (f *fix) takePart(i int, to int32) {
 	}
 }
 
-// takeEdges takes the edges that fit, and a part of the first of each workload
-// that does not.
+// takeEdges takes the edges that fit, and of each workload a part of the first edge that does not
+// fit.
 func (f *fix) takeEdges() {
 	var offers []offer
 	for i := range f.market.known {

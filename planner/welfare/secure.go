@@ -9,20 +9,20 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// worthSecuring is how far, in steps, a workload's certain utility must be below what it could be
-// before others give up what they do not need: about a hundredth of a utility.
+// worthSecuring is how far, in steps, a workload's certain utility must be below its possible one
+// before others give up units that they do not need: about a hundredth of a utility.
 const worthSecuring = quantum / 128
 
 // Objective is implemented by all policies of this package.
 type Objective interface {
 	policy.Policy
-	// readingOf is how the policy reads the workloads of a problem.
+	// readingOf returns how the policy evaluates the workloads of a problem.
 	readingOf(p *policy.Problem) reading
 }
 
-// Secured answers as its objective does and spends what is left on certainty: of all allocations
-// that are worth as much to every workload by what the objective counts on, it takes the leximin
-// of the utilities of the lower bounds.
+// Secured takes the answer of its objective and spends the remaining units on certainty: of all
+// allocations that have the same utilities for the objective, it takes the leximin of the utilities
+// at the lower bounds.
 //
 //	max (ǔ_j(a_j))_j leximin   with u_j(a_j) >= u_j(a*_j), Σ a_j <= R
 //
@@ -33,8 +33,8 @@ type Objective interface {
 // while units last, and nothing moves for less than a hundredth of a utility.
 type Secured struct{ Objective }
 
-// Solve returns the answer of the objective, with more units where that leaves
-// some. Value and Bound are the objective's own.
+// Solve returns the answer of the objective, and adds units that it leaves. Value and Bound are the
+// objective's own.
 func (s Secured) Solve(p *policy.Problem) (policy.Solution, error) {
 	answer, err := s.Objective.Solve(p)
 	if err != nil || answer.Cut {
@@ -46,7 +46,7 @@ func (s Secured) Solve(p *policy.Problem) (policy.Solution, error) {
 	return sv.answer, nil
 }
 
-// secure moves what the answer does not need.
+// secure moves the units that the answer does not need.
 func (s *solver) secure() {
 	l := newLevels(s.readAt(func(b trimtab.Band) float64 { return b.Lower }))
 	for i, j := range s.known {
@@ -70,7 +70,7 @@ func (s *solver) secure() {
 	s.answer.Cut = l.answer.Cut
 }
 
-// leave gives each workload what is needed, and marks those that got more than the answer gave.
+// leave gives each workload its need, and marks those that got more than in the answer.
 func (s *solver) leave(need []int) {
 	before := slices.Clone(s.answer.Units)
 	s.keep(need)
@@ -115,7 +115,7 @@ func (l *levels) reach() (some bool) {
 	return some
 }
 
-// readAt is the same problem, read by one bound of the bands.
+// readAt returns the same problem, evaluated at one bound of the bands.
 func (s *solver) readAt(bound func(trimtab.Band) float64) *solver {
 	other := *s
 	how := utilities(0).at(bound)
@@ -124,7 +124,7 @@ func (s *solver) readAt(bound func(trimtab.Band) float64) *solver {
 	return &other
 }
 
-// short reports whether a workload gains enough certainty from the needs, compared with these
+// short reports whether a workload gains enough certainty with its need, compared with the given
 // units.
 func (l *levels) short(units []int) bool {
 	for i, j := range l.known {

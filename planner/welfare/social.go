@@ -31,7 +31,7 @@ type Social struct {
 	LoadWeight float64
 }
 
-// Traits have the mean utility of the known workloads as score.
+// Traits has the mean utility of the known workloads as score.
 func (s Social) Traits() policy.Traits {
 	t := traitsOf(s.reading(), cautionOf(s.LoadWeight, 0.5), meanScorer)
 	t.Sums = true
@@ -43,7 +43,7 @@ func (Social) Name() string { return "social" }
 
 func (s Social) reading() reading { return hopeful(s.Optimism, s.Settled) }
 
-// hopeful is the reading of the objectives in which optimism pays for exploration.
+// hopeful returns the reading of the objectives in which optimism pays for exploration.
 func hopeful(optimism, settled float64) reading {
 	from := optimismOf(optimism, 0.95)
 	how := settling(from, math.Min(from, optimismOf(settled, 0.6)))
@@ -85,8 +85,8 @@ func (s Social) Solve(p *policy.Problem) (policy.Solution, error) {
 	return answer, nil
 }
 
-// solveSum maximises the sum of the utilities that how reads, less cost for each unit moved, and
-// returns how far the answer may be below the optimum, in steps.
+// solveSum maximises the sum of the utilities under the reading how, less cost for each unit moved,
+// and returns how far the answer may be below the optimum, in steps.
 func solveSum(p *policy.Problem, how reading, cost int64) (policy.Solution, float64) {
 	sv := newSolver(p, how)
 	parts := sv.divide()
@@ -118,7 +118,7 @@ func solveSum(p *policy.Problem, how reading, cost int64) (policy.Solution, floa
 	return sv.answer, short
 }
 
-// known counts the workloads that a policy knew the curve of.
+// known counts the workloads whose curve the policy knew.
 func known(binding []trimtab.Binding) int {
 	n := 0
 	for _, b := range binding {
@@ -129,8 +129,8 @@ func known(binding []trimtab.Binding) int {
 	return n
 }
 
-// meanScorer returns the mean of the known workloads' utilities, as how reads them, in parts of
-// 2^40 steps.
+// meanScorer returns the mean of the known workloads' utilities under the reading how, as a
+// multiple of 2^40 steps.
 func meanScorer(p *policy.Problem, how reading) func(units []int) float64 {
 	known, of := read(p, how)
 	return func(units []int) float64 {
@@ -138,11 +138,11 @@ func meanScorer(p *policy.Problem, how reading) func(units []int) float64 {
 		for _, j := range known {
 			sum += float64(of[j].value(units[j])) / quantum
 		}
-		return sum / float64(max(1, len(known))) // 0: nothing is known of anybody
+		return sum / float64(max(1, len(known))) // 0: no workload has a known curve
 	}
 }
 
-// choice is an allocation that may be in an optimum, and what it is worth.
+// choice is an allocation that may be in an optimum, with its worth.
 type choice struct {
 	worth int64 // g(k) = u(k) − fall(k) − cost·|k − current|, in steps
 	units int32
@@ -189,8 +189,7 @@ func choicesOf(out []choice, s *solver, j, most int, cost int64) []choice {
 	return out
 }
 
-// hull returns the indices of the choices on the upper concave hull, in the
-// space of h.
+// hull returns the indices of the choices on the upper concave hull. It uses the memory of h.
 func hull(h []int, cs []choice) []int {
 	h = h[:0]
 	for i, c := range cs {

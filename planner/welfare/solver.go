@@ -7,22 +7,22 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
-// solver is what all objectives share: the known workloads, and what is left.
+// solver has the common parts of all objectives: the known workloads, and the capacity for them.
 type solver struct {
 	problem *policy.Problem
 	of      []utility
 	// known are the workloads with a curve, in order of name.
 	known []int
-	// room is what is left beside the unknown workloads, which keep what they have, and left the
-	// units of it.
+	// room is the capacity without the unknown workloads, which keep their allocations; left is its
+	// number of units.
 	room   *hosts.Room
 	left   int
 	answer policy.Solution
 	how    reading
 }
 
-// newSolver lets unknown workloads keep what they have. If less than the minimums of the others
-// is left, the last names give up theirs first.
+// newSolver lets unknown workloads keep their allocations. If that leaves less than the minimums of
+// the others, the workloads that are last by name give up theirs first.
 func newSolver(p *policy.Problem, how reading) *solver {
 	n := len(p.Workloads)
 	s := &solver{problem: p, room: hosts.New(p), how: how}
@@ -56,7 +56,7 @@ func newSolver(p *policy.Problem, how reading) *solver {
 	return s
 }
 
-// folded returns a valid problem, without hosts where they do not matter.
+// folded returns a validated problem, without hosts if they do not matter.
 func folded(p *policy.Problem) (*policy.Problem, error) {
 	if err := p.ValidateHosts(); err != nil {
 		return nil, err

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// sample is a utility that was looked at: u(units), without the cost of moving.
+// sample is an evaluated utility u(units), without the cost of moving.
 type sample struct {
 	worth int64
 	units int32
@@ -22,9 +22,9 @@ type sampler struct {
 }
 
 const (
-	// certified is the gap at which thin is content, relative to the answer.
+	// certified is the relative gap at which thin stops.
 	certified = 5e-4
-	// refinements bounds its prices.
+	// refinements is the largest number of prices that it tries.
 	refinements = 12
 )
 
@@ -66,7 +66,7 @@ func (c *core) thin() (short float64) {
 			above += best
 			added = added || more
 		}
-		// What is summed in floating point may be off.
+		// The error of a floating-point sum.
 		n := float64(len(all))
 		bound = math.Min(bound, above+n+64+math.Abs(above)*n*0x1p-52)
 		short = math.Max(0, bound-worth)
@@ -77,7 +77,7 @@ func (c *core) thin() (short float64) {
 	return short
 }
 
-// look looks at the ends, the current allocation and both sides of every knot.
+// look evaluates the ends, the current allocation and both sides of every knot.
 func (s *sampler) look(lo, hi int) {
 	at := make([]int, 0, 2*len(s.u.at)+3)
 	at = append(at, lo, hi, min(max(s.current, lo), hi))
@@ -94,13 +94,13 @@ func (s *sampler) look(lo, hi int) {
 	}
 }
 
-// worth is u(k) less the cost of moving to k.
+// worth returns u(k) less the cost of moving to k.
 func (s *sampler) worth(x sample) int64 {
 	k := int(x.units)
 	return x.worth - s.cost*int64(max(k-s.current, s.current-k))
 }
 
-// choices lists what was evaluated and is worth more than every smaller allocation.
+// choices lists the evaluated allocations that are worth more than every smaller one.
 func (s *sampler) choices(out []choice) []choice {
 	out = out[:0]
 	best := int64(math.MinInt64)
@@ -113,8 +113,8 @@ func (s *sampler) choices(out []choice) []choice {
 	return out
 }
 
-// refine returns a bound on the best answer to price, at most tolerance above an evaluated one,
-// and whether it had to evaluate more for it.
+// refine returns a bound on the best answer at a price, at most tolerance above an evaluated one,
+// and whether it had to evaluate more allocations for it.
 func (s *sampler) refine(price, tolerance float64) (bound float64, more bool) {
 	best, bound := math.Inf(-1), math.Inf(-1)
 	net := func(x sample) float64 { return float64(s.worth(x)) - price*float64(x.units) }
@@ -127,7 +127,7 @@ func (s *sampler) refine(price, tolerance float64) (bound float64, more bool) {
 		if b.units-a.units <= 1 {
 			return
 		}
-		near := int32(min(max(s.current, int(a.units)+1), int(b.units)-1)) // of all between, the least moved
+		near := int32(min(max(s.current, int(a.units)+1), int(b.units)-1)) // of all allocations between, that with the fewest units moved
 		most := float64(s.worth(sample{b.worth, near})) - price*float64(a.units+1)
 		if most <= best+tolerance {
 			bound = math.Max(bound, most)

@@ -14,33 +14,34 @@ const quantum = 1 << 40
 // thousand times the rounding error of a utility, so that rounding moves nothing.
 const moveCost = 1 << 10
 
-// reading is how a policy evaluates a workload: the performance that it counts on and its
-// utility, in whole steps.
+// reading defines how a policy evaluates a workload: the performance that it assumes, and the
+// utility of it in whole steps.
 type reading struct {
 	// optimism is the weight of the upper bound over the mean, in [0, 1], for a model with that
 	// many reports.
 	optimism func(reports int) float64
-	// of is the performance counted on, by optimism; limited, not more than
+	// of returns the performance to assume, given the optimism; limited says that it is at most
 	// hopeMost.
 	of      func(b trimtab.Band, optimism float64) float64
 	limited bool
-	// holds says that a fall counts with what the band cannot tell.
+	// holds says that a reduction also costs the uncertainty of the band.
 	holds bool
-	// worth picks what maps performance to a worth in [0, 1].
+	// worth returns the function from performance to a worth in [0, 1].
 	worth func(*policy.Workload) func(performance float64) float64
-	// steps counts a worth in [0, 1], not decreasing.
+	// steps converts a worth in [0, 1] to steps; it must not decrease.
 	steps func(worth float64) int64
 	// fine is the gap, in steps for each workload, at which a sampled answer is good enough; 0: a
 	// share of the answer's worth.
 	fine float64
 }
 
-// utilities reads utilities in equal steps of 2^-40.
+// utilities returns the reading in equal steps of 2^-40.
 func utilities(optimism float64) reading {
 	return settling(optimism, optimism)
 }
 
-// fewReports and manyReports are between which optimism decays: 20 and 60 rounds of 12 reports.
+// fewReports and manyReports are the numbers of reports between which optimism decays: 20 and 60
+// rounds of 12 reports.
 const fewReports, manyReports = 240, 720
 
 // settled returns how far optimism has decayed, in [0, 1].
@@ -48,15 +49,14 @@ func settled(reports int) float64 {
 	return math.Min(math.Max(float64(reports-fewReports)/(manyReports-fewReports), 0), 1)
 }
 
-// settling is utilities with an optimism that falls from one value, as long as
-// little is known, to another.
+// settling returns a reading whose optimism decays from one value to another as reports accumulate.
 func settling(from, to float64) reading {
 	return reading{optimism: func(reports int) float64 {
 		return from + settled(reports)*(to-from)
 	}, of: mix, worth: func(w *policy.Workload) func(float64) float64 { return w.Utility }, steps: equalSteps}
 }
 
-// at is the same reading of one bound of the band.
+// at returns the same reading for one bound of the band.
 func (how reading) at(bound func(trimtab.Band) float64) reading {
 	how.of, how.limited = func(b trimtab.Band, _ float64) float64 { return bound(b) }, false
 	return how
@@ -93,7 +93,7 @@ func cautionOf(v, otherwise float64) float64 {
 func traitsOf(how reading, caution float64, score func(*policy.Problem, reading) func(units []int) float64) policy.Traits {
 	return policy.Traits{
 		Weighs:  true,
-		Serves:  true, // more than what utilities end at is worth nothing
+		Serves:  true, // values above the largest utility are worth nothing
 		Caution: caution,
 		Expect:  func(b trimtab.Band, reports int) float64 { return how.of(b, how.optimism(reports)) },
 		Scorer:  func(p *policy.Problem) func(units []int) float64 { return score(p, how) },
@@ -102,36 +102,36 @@ func traitsOf(how reading, caution float64, score func(*policy.Problem, reading)
 
 // utility is one workload's utility as a function of whole units.
 type utility struct {
-	// at are the knots in units, performance what is expected there, and top
-	// the same without what falls; see ascend.
+	// at are the knots in units; performance is the expected performance there; top is the same
+	// made monotone, see ascend.
 	at, performance, top []float64
 	of                   func(float64) float64
 	count                func(float64) int64
-	// fall is what lowering costs beyond what is read; nil: nothing.
+	// fall is the additional cost of a reduction; nil: none.
 	fall *fall
-	// worth are the utilities at the knots in steps, once they were asked for.
+	// worth are the utilities at the knots in steps, computed at the first use.
 	worth []int64
 }
 
-// mix is the performance between the mean and the upper bound.
+// mix returns the performance between the mean and the upper bound, by optimism.
 func mix(b trimtab.Band, optimism float64) float64 {
 	return (1-optimism)*b.Mean + optimism*b.Upper
 }
 
-// mostHope is how much of the upper bound optimism may add to the mean. Set by measurement: .2 to
-// .45 are alike, and without it a workload that was never tried with less is lowered until it
-// fails.
+// mostHope is how much of the upper bound optimism may add to the mean. Tuned by measurement:
+// values from .2 to .45 give similar results; without it, a workload that was never tried with less
+// is lowered until it fails.
 const mostHope = 0.25
 
-// hopeMost is the most that is hoped for.
+// hopeMost returns the largest performance that optimism may assume.
 func hopeMost(b trimtab.Band) float64 { return b.Mean + mostHope*b.Upper }
 
-// hope is mix, bounded by hopeMost.
+// hope returns mix, at most hopeMost.
 func hope(b trimtab.Band, optimism float64) float64 {
 	return math.Min(mix(b, optimism), hopeMost(b))
 }
 
-// utilityOf reads the curve of w; ok is false if it has none.
+// utilityOf evaluates the curve of w; ok is false if it has none.
 func utilityOf(w *policy.Workload, unit float64, how reading) (u utility, ok bool) {
 	worth := how.worth(w)
 	if w.Curve == nil || len(w.Curve.Knots) == 0 || worth == nil {
@@ -162,9 +162,9 @@ func utilityOf(w *policy.Workload, unit float64, how reading) (u utility, ok boo
 	return u, true
 }
 
-// ascend makes a curve monotone at its knots: each becomes the mean of the highest up to there
-// and the lowest from there on. The highest alone would take noise at a lower allocation for more
-// than was measured here, and keep the workload there.
+// ascend makes a curve monotone at its knots: each becomes the mean of the highest up to there and
+// the lowest from there on. With the highest alone, noise at a lower allocation would count as more
+// than was measured here, and the workload would stay there.
 func (u *utility) ascend() {
 	least := math.Inf(1)
 	for i := len(u.top) - 1; i >= 0; i-- {

@@ -1,6 +1,6 @@
-// Package autoscale does what HorizontalPodAutoscaler, VerticalPodAutoscaler and KEDA do
-// with what they are shown, in their own words, so that a replay or a simulation can
-// compare with them.
+// Package autoscale computes the decisions of HorizontalPodAutoscaler, VerticalPodAutoscaler and
+// KEDA from the same inputs, in their own terms, so that a replay or a simulation can compare with
+// them.
 //
 //	HPA   ⌈Σ usage / target⌉ with tolerance, missing and unready pods, then `behavior`
 //	KEDA  ⌈Σ metric / threshold⌉ by an HPA; 0 ↔ 1, cooldown, idle, fallback by itself
@@ -14,9 +14,9 @@
 //	lower   p50 · 1.15 · (1 + 0.001/confidence)^−2
 //	upper   p95 · 1.15 · (1 + 1/confidence)
 //
-// Amounts are counted in thousandths, rounded and cut off where the controllers do it, since
-// an edge of a tolerance is one of these. The controllers themselves are asked by
-// internal/tools/kube.
+// Amounts are in thousandths, and are rounded or truncated exactly where the controllers do it,
+// since that decides at the edge of a tolerance. internal/tools/kube compares the results with the
+// real controllers.
 //
 // Left out: several containers of a pod, KEDA's formulas and cached metrics, checkpoints.
 //

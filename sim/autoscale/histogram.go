@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Histogram has the weight of samples by value; weights halve in every half-life. Buckets grow by
-// 5%.
+// Histogram has the sum of the weights of samples, by value. The weights halve in every half-life.
+// Buckets grow by 5%.
 type Histogram struct {
 	first, epsilon float64
 	weights        []float64
@@ -18,9 +18,9 @@ type Histogram struct {
 const (
 	growth   = 1.05
 	halfLife = 24 * time.Hour
-	// shift is at which exponent the weights are counted from a later time.
+	// shift is the exponent of 2 at which weights are scaled to a later reference time.
 	shift = 100
-	// leastWeight is that of a sample of CPU; a bucket with less than a thousandth of it counts
+	// leastWeight is the weight of a CPU sample; a bucket with less than a thousandth of it counts
 	// as empty.
 	leastWeight = 0.1
 )
@@ -31,7 +31,8 @@ func NewHistogram(first, most float64) *Histogram {
 	return &Histogram{first: first, epsilon: 0.001 * leastWeight, weights: make([]float64, n), halfLife: halfLife}
 }
 
-// bucket is where a value belongs: bucket i begins at first (growth^i − 1)/(growth − 1).
+// bucket returns the index of the bucket of a value: bucket i begins at first (growth^i −
+// 1)/(growth − 1).
 func (h *Histogram) bucket(v float64) int {
 	if v < h.first {
 		return 0
@@ -43,7 +44,7 @@ func (h *Histogram) begin(i int) float64 {
 	return h.first * (math.Pow(growth, float64(i)) - 1) / (growth - 1)
 }
 
-// factor by which a sample of that time counts.
+// factor returns the factor by which the weight of a sample of that time is multiplied.
 func (h *Histogram) factor(at time.Time) float64 {
 	if h.reference.IsZero() {
 		h.reference = at.Round(h.halfLife)
@@ -60,7 +61,7 @@ func (h *Histogram) factor(at time.Time) float64 {
 	return math.Exp2(float64(at.Sub(h.reference)) / float64(h.halfLife))
 }
 
-// Add notes a sample. What is no amount is ignored.
+// Add adds a sample. It ignores an invalid value.
 func (h *Histogram) Add(at time.Time, v, weight float64) {
 	if !(v >= 0 && v <= math.MaxFloat64) || !(weight > 0 && weight <= math.MaxFloat64) {
 		return
@@ -80,7 +81,7 @@ func (h *Histogram) Remove(at time.Time, v, weight float64) {
 	h.total -= w
 }
 
-// Quantile returns the end of the bucket in which it is; 0 of none.
+// Quantile returns the upper end of the bucket with the quantile; 0 if there are no samples.
 func (h *Histogram) Quantile(q float64) float64 {
 	from, last := -1, -1
 	for i, w := range h.weights {

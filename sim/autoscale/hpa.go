@@ -10,8 +10,9 @@ import (
 
 // The types of a target.
 const (
-	// Utilization is percent of the request, AverageValue an amount per pod with a value from
-	// each pod, External an amount per pod of one sum, Value a target for the sum itself.
+	// Utilization is a target in percent of the request. AverageValue is an amount per pod,
+	// compared with a value of each pod. External is an amount per pod, compared with one sum.
+	// Value is a target for the sum itself.
 	Utilization  = "Utilization"
 	AverageValue = "AverageValue"
 	External     = "External"
@@ -22,9 +23,10 @@ const (
 type Pod struct {
 	// Pending says that it has not started.
 	Pending, Ready bool
-	// Age is since its start, Held since it became ready, or ceased to be.
+	// Age is the time since its start; Held is the time since it became ready, or stopped being
+	// ready.
 	Age, Held time.Duration
-	// Usage is of CPU or of the metric; nil: it could not be read.
+	// Usage is the usage of CPU or the value of the metric; nil: it could not be read.
 	Usage *float64
 }
 
@@ -32,25 +34,24 @@ type Pod struct {
 type Metric struct {
 	Type   string
 	Target float64
-	// Usage of each pod that counts, and its request (of Utilization).
+	// Usage has the value of each pod that counts, and its request (for Utilization).
 	Usage   []float64
 	Request float64
-	// Unready pods, and others of which nothing was read.
+	// Unready counts pods that are not ready, Missing other pods without a value.
 	Unready, Missing int
-	// Ready pods, of the type Value.
+	// Ready counts the ready pods, for the type Value.
 	Ready int
-	// Sum is the value of External and Value; nil: it could not be read.
+	// Sum is the value for External and Value; nil: it could not be read.
 	Sum *float64
 }
 
-// The controller's own constants: for CPU a young pod counts as unready until it has been ready
-// for a window of the metrics, and one that was never ready always.
+// The controller's own constants. For CPU a young pod counts as unready until it has been ready for
+// a whole metrics window; a pod that was never ready always counts as unready.
 const (
 	young, window, firstReadiness = 5 * time.Minute, 30 * time.Second, 30 * time.Second
 )
 
-// See sorts the pods into those that count, those that do not yet, and those of which
-// nothing is known.
+// See sorts the pods into those that count, those that do not count yet, and those without a value.
 func (m *Metric) See(pods []Pod, cpu bool) {
 	m.Usage, m.Unready, m.Missing, m.Ready = nil, 0, 0, 0
 	for i := range pods {
@@ -94,8 +95,8 @@ func (h *HPA) Validate() error {
 	return h.Behavior.Validate()
 }
 
-// Step returns the number of replicas to set now: every 15 s, else the current one. It assumes
-// that the caller sets it.
+// Step returns the number of replicas to set now: every 15 s, else the current one. It assumes that
+// the caller applies it.
 func (h *HPA) Step(now time.Time, current int, metrics []Metric) int {
 	if !behavior.Due(now, h.looked, false) {
 		return current
@@ -117,7 +118,7 @@ func (h *HPA) Step(now time.Time, current int, metrics []Metric) int {
 	return to
 }
 
-// replicas is what the metric recommends.
+// replicas returns the number that the metric recommends.
 func (m *Metric) replicas(current int, t behavior.Tolerance) (int, bool) {
 	if !(m.Target > 0) {
 		return 0, false
@@ -139,15 +140,15 @@ func (m *Metric) replicas(current int, t behavior.Tolerance) (int, bool) {
 	return m.pods(current, t)
 }
 
-// milli is an amount in thousandths, rounded up as the controller does. Less than a millionth of
-// that is a rounding error.
+// milli converts an amount to thousandths, rounded up as the controller does. A fraction below a
+// millionth of that is a rounding error.
 func milli(v float64) int64 {
 	return int64(math.Min(math.Ceil(math.Round(v*1e9)/1e6), 1e18))
 }
 
-// pods recommends from the values of pods. A pod without a value makes the change smaller: for a
-// fall it counts at the target (for a utilisation at its whole request where that is more), for a
-// rise at 0. Unready pods count at 0 for a rise.
+// pods recommends a number from the values of pods. A pod without a value makes the change smaller:
+// for a reduction it counts as at the target (for a utilisation as using its whole request, if that
+// is more), for an increase as 0. Unready pods count as 0 for an increase.
 func (m *Metric) pods(current int, t behavior.Tolerance) (int, bool) {
 	n := int64(len(m.Usage))
 	if n == 0 || m.Type == Utilization && milli(m.Request) == 0 {
@@ -188,8 +189,8 @@ func (m *Metric) pods(current int, t behavior.Tolerance) (int, bool) {
 	return to, true
 }
 
-// ratio of usage to target: a utilisation is a whole number of percent, a mean one of
-// thousandths, both cut off.
+// ratio returns usage / target: a utilisation in whole percent, a mean in thousandths, both
+// truncated.
 func (m *Metric) ratio(sum, n int64) float64 {
 	if m.Type == Utilization {
 		return float64(sum*100/(milli(m.Request)*n)) / m.Target
@@ -197,7 +198,7 @@ func (m *Metric) ratio(sum, n int64) float64 {
 	return float64(sum/n) / float64(milli(m.Target))
 }
 
-// stand is the value of a pod without one, for a fall.
+// stand returns the value to assume for a pod without one when the number is to be lowered.
 func (m *Metric) stand() int64 {
 	if m.Type == Utilization {
 		return milli(m.Request) * int64(math.Max(100, m.Target)) / 100

@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab/planner/behavior"
 )
 
-// The words of KEDA's fallback.
+// The names of KEDA's fallback behaviors.
 const (
 	fallbackStatic  = "static"
 	fallbackCurrent = "currentReplicas"
@@ -16,20 +16,20 @@ const (
 	fallbackLower   = "currentReplicasIfLower"
 )
 
-// Trigger is one trigger: its sum is divided by the threshold (AverageValue), or that times
-// the ready pods (Value).
+// Trigger is one trigger. Its sum is divided by the threshold (AverageValue), or by the threshold
+// times the number of ready pods (Value).
 type Trigger struct {
 	Threshold, Activation float64
 	Value                 bool
 	Ready                 int
-	// Sum is nil where it cannot be read.
+	// Sum is nil if it cannot be read.
 	Sum *float64
-	// Resource is set of a cpu or memory trigger: the HPA reads it itself, and it neither
+	// Resource is set for a cpu or memory trigger: the HPA reads it itself, and it neither
 	// activates nor falls back.
 	Resource *Metric
 }
 
-// Fallback is the block `fallback`, as it is there: it may lower.
+// Fallback is the block `fallback`. It may lower the number.
 type Fallback struct {
 	FailureThreshold, Replicas int
 	Behavior                   string
@@ -38,7 +38,7 @@ type Fallback struct {
 // KEDA is one ScaledObject with its operator's state.
 type KEDA struct {
 	HPA
-	// Idle is idleReplicaCount; nil: none. Cooldown is 0: 300 s.
+	// Idle is idleReplicaCount; nil: none. Cooldown 0 means 300 s.
 	Idle            *int
 	Cooldown        time.Duration
 	PollingInterval time.Duration
@@ -62,7 +62,8 @@ func (k *KEDA) Validate() error {
 	return k.HPA.Validate()
 }
 
-// off is the number of replicas without any active trigger; false: never fewer than the least.
+// off returns the number of replicas while no trigger is active; false: the number never goes below
+// the minimum.
 func (k *KEDA) off() (int, bool) {
 	if k.Idle != nil {
 		return *k.Idle, true
@@ -81,14 +82,15 @@ func (k *KEDA) Step(now time.Time, current int, triggers []Trigger) int {
 		}
 	}
 	h := k.HPA
-	h.Min = max(h.Min, 1) // the HPA that KEDA makes has at least 1
+	h.Min = max(h.Min, 1) // the HPA that KEDA creates has at least 1
 	to := h.Step(now, current, k.metrics(current, triggers, behavior.Due(now, h.looked, false)))
 	h.Min = k.Min
 	k.HPA = h
 	return to
 }
 
-// activate is KEDA's own part: between the number without active triggers and the least.
+// activate computes KEDA's own part: the change between the number without active triggers and the
+// minimum.
 func (k *KEDA) activate(now time.Time, current, off int, triggers []Trigger) (to int, done bool) {
 	every := k.PollingInterval
 	if every == 0 {
@@ -124,7 +126,7 @@ func (k *KEDA) activate(now time.Time, current, off int, triggers []Trigger) (to
 	return current, false
 }
 
-// metrics are what the HPA reads. A trigger that failed more often than its threshold gives the
+// metrics returns what the HPA reads. A trigger that failed more often than its threshold gives the
 // fallback's number.
 func (k *KEDA) metrics(current int, triggers []Trigger, look bool) []Metric {
 	if len(k.failures) != len(triggers) {
@@ -156,7 +158,7 @@ func (k *KEDA) metrics(current int, triggers []Trigger, look bool) []Metric {
 	return out
 }
 
-// thousandths is an amount as KEDA's metrics server reports it: cut off after thousandths.
+// thousandths truncates an amount to thousandths, as KEDA's metrics server does.
 func thousandths(v float64) float64 { return math.Trunc(v*1000) / 1000 }
 
 func (f *Fallback) replicas(current int) int {

@@ -7,13 +7,14 @@ import (
 
 const (
 	margin = 0.15
-	// The least that is recommended: cores, bytes.
+	// The least recommendations: cores, bytes.
 	leastCPU, leastMemory = 0.025, 250 << 20
-	// mostParts is the most that it can recommend, in thousandths of a core or in bytes.
+	// mostParts is the largest recommendation, in thousandths of a core or in bytes.
 	mostParts = 1e14
-	// peakWindow is over which only the highest memory counts.
+	// peakWindow is the window of which only the highest memory usage counts.
 	peakWindow = 24 * time.Hour
-	// An updater changes a pod within the bounds after 12 h, when it is off by 10%.
+	// After 12 h an updater also changes a pod within the bounds, if its request differs by 10%
+	// from the target.
 	settled, worth = 12 * time.Hour, 0.1
 )
 
@@ -31,10 +32,10 @@ type VPA struct {
 	peak                                 float64
 }
 
-// NewVPA returns one that has seen nothing.
+// NewVPA returns a VPA without samples.
 func NewVPA() *VPA { return &VPA{cpu: NewHistogram(0.01, 1000), memory: NewHistogram(1e7, 1e12)} }
 
-// CPU notes the usage of a pod over a minute, in cores.
+// CPU adds the CPU usage of a pod over a minute, in cores.
 func (v *VPA) CPU(at time.Time, usage float64) {
 	if !(usage >= 0 && usage <= 1e9) {
 		return
@@ -49,7 +50,7 @@ func (v *VPA) CPU(at time.Time, usage float64) {
 	v.cpu.Add(at, float64(milli(usage))/1000, leastWeight)
 }
 
-// Memory notes the usage in bytes: of each 24 h only the highest counts.
+// Memory adds the memory usage of a pod, in bytes. Only the highest of each 24 h counts.
 func (v *VPA) Memory(at time.Time, bytes float64) {
 	if !(bytes >= 0 && bytes <= math.MaxFloat64) {
 		return
@@ -66,12 +67,12 @@ func (v *VPA) Memory(at time.Time, bytes float64) {
 	v.memory.Add(v.peakFrom, v.peak, 1)
 }
 
-// confidence is days of history: 1 sample a minute over N days is N.
+// confidence returns the days of history; with one sample a minute over N days it is N.
 func (v *VPA) confidence() float64 {
 	return math.Min(float64(v.last.Sub(v.first))/float64(24*time.Hour), float64(v.samples)/(24*60))
 }
 
-// Recommend returns CPU and memory; false while nothing was seen.
+// Recommend returns the recommendations for CPU and memory; false: there are no samples.
 func (v *VPA) Recommend() (cpu, memory Recommendation, ok bool) {
 	if v.samples == 0 {
 		return cpu, memory, false
@@ -79,7 +80,7 @@ func (v *VPA) Recommend() (cpu, memory Recommendation, ok bool) {
 	return v.recommend(v.cpu, 1000, leastCPU, v.MinCPU, v.MaxCPU), v.recommend(v.memory, 1, leastMemory, v.MinMemory, v.MaxMemory), true
 }
 
-// recommend counts in whole parts of a core or in bytes, rounded down at every step, as the
+// recommend computes in whole parts of a core or in bytes, rounded down at every step, as the
 // recommender does.
 func (v *VPA) recommend(h *Histogram, parts, least, lo, hi float64) Recommendation {
 	c := v.confidence()

@@ -9,6 +9,6 @@
 //
 // Source: Cilantro (OSDI'23), section 4 (the loop) and 6 (its rhythms).
 //
-// The package has no model of workloads: its caller says what they report. There is one
-// leader. Each workload has one instance on one host unless Config says otherwise.
+// The package has no model of workloads: its caller passes in their reports. There is one leader.
+// Each workload has one instance on one host unless Config says otherwise.
 package cluster

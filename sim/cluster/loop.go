@@ -16,15 +16,15 @@ type Config struct {
 	Planner  planner.Config
 	// Start is the time of the first round.
 	Start time.Time
-	// Held is what each workload has at the start, in the pool's resource, equal parts for its
-	// instances.
+	// Held is the allocation of each workload at the start, in the pool's resource, divided equally
+	// among its instances.
 	Held map[string]float64
-	// Instances are the host and the name of each instance of a workload; without
-	// any it has one.
+	// Instances has the host and the name of each instance of a workload; a workload without any
+	// has one.
 	Instances map[string][]trimtab.KnobID
-	// Capacity is what each host says it has; without it, a host says nothing.
+	// Capacity is the capacity that each host reports; nil: hosts report none.
 	Capacity map[string]float64
-	// Shared says that amounts are shares by weight of what a group above has.
+	// Shared says that amounts are shares by weight of a parent group's quota.
 	Shared bool
 }
 
@@ -45,7 +45,7 @@ type Loop struct {
 	plans     []*trimtab.Plan
 }
 
-// host is the one of workloads that name none.
+// host is the host of workloads that name none.
 const host = "sim"
 
 // New starts a loop. Errors are those of the steps.
@@ -105,8 +105,7 @@ func (l *Loop) Tick(now time.Time) {
 	}
 }
 
-// Round makes the planner decide and carries out what it does, all of it at
-// now.
+// Round makes the planner decide, and carries out its plans, all at the time now.
 func (l *Loop) Round(now time.Time) {
 	l.tell(now)
 	l.carry(now, l.planner.Step(now, nil))
@@ -127,7 +126,7 @@ func (l *Loop) Set(now time.Time, target string, amount float64) {
 	}
 }
 
-// Held returns what all instances of the workload have in sum.
+// Held returns the sum of the allocations of all instances of the workload.
 func (l *Loop) Held(target string) float64 {
 	sum := 0.0
 	for _, k := range l.Knobs(target) {
@@ -168,7 +167,7 @@ func (l *Loop) knob(id trimtab.KnobID) *trimtab.KnobState {
 	return &l.knobs[i]
 }
 
-// tell publishes what the knobs have. A published value never changes, so each holding is a new
+// tell publishes the state of the knobs. A published value never changes, so each holding is a new
 // one.
 func (l *Loop) tell(now time.Time) {
 	for _, host := range l.hosts {
@@ -186,7 +185,7 @@ func (l *Loop) tell(now time.Time) {
 	}
 }
 
-// carry carries out plans, and those that their outcomes bring forth.
+// carry carries out plans, and the plans that follow from their outcomes.
 func (l *Loop) carry(now time.Time, values []trimtab.Value) {
 	for _, v := range values {
 		plan, ok := v.(*trimtab.Plan)
@@ -205,7 +204,7 @@ func (l *Loop) carry(now time.Time, values []trimtab.Value) {
 	}
 }
 
-// act sets the knobs of one host that a plan names.
+// act sets the knobs of one host to the values in a plan.
 func (l *Loop) act(now time.Time, host string, plan *trimtab.Plan) *trimtab.Outcome {
 	l.epoch, l.sequence, l.lease = plan.Epoch, plan.Sequence, plan.Lease
 	out := &trimtab.Outcome{Pool: l.pool, Host: host, Epoch: plan.Epoch, Sequence: plan.Sequence, Step: plan.Step, Time: now}

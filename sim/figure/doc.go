@@ -3,6 +3,6 @@
 //
 // Source: the kinds of figures 8 to 13 of Cilantro (OSDI'23).
 //
-// The package knows no experiment, and chooses no colours by meaning: series
-// take those of a palette that is told apart by the colour-blind, in order.
+// The package knows no experiment. Series get the colours of a palette that colour-blind people can
+// distinguish, in order.
 package figure

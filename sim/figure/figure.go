@@ -8,11 +8,11 @@ import (
 
 // Chart is one figure.
 type Chart struct {
-	// Title is above; X and Y name the axes.
+	// Title is above the figure; X and Y name the axes.
 	Title, X, Y string
-	// Low and High bound the y axis; both 0: as the values need.
+	// Low and High are the ends of the y axis; both 0: chosen by the values.
 	Low, High float64
-	// Names are below the groups of [Chart.Bars].
+	// Names are written below the groups of [Chart.Bars].
 	Names  []string
 	Series []Series
 }
@@ -20,13 +20,14 @@ type Chart struct {
 // Series is one line, one set of points, or one colour of bars.
 type Series struct {
 	Name string
-	// X is left out for lines over 0, 1, 2 … and for bars.
+	// X may be nil for lines over 0, 1, 2 … and for bars.
 	X, Y []float64
 	// Labels are written beside points.
 	Labels []string
 }
 
-// palette is the colour-blind safe one of Okabe and Ito.
+// palette returns colour i of the palette of Okabe and Ito, which colour-blind people can
+// distinguish.
 func palette(i int) string {
 	colors := []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#5a5a5a"}
 	return colors[i%len(colors)]
@@ -39,14 +40,14 @@ func (s *Series) at(i int) (x, y float64) {
 	return float64(i), s.Y[i]
 }
 
-// span is a range of values that grows with each.
+// span is a range of values that grows with each value.
 type span struct{ low, high float64 }
 
 func nothing() span { return span{math.Inf(1), math.Inf(-1)} }
 
 func (s *span) include(v float64) { s.low, s.high = min(s.low, v), max(s.high, v) }
 
-// drawn returns a range that has a length.
+// drawn returns the range, widened if it has no length.
 func (s span) drawn() span {
 	switch {
 	case s.low > s.high:
@@ -57,7 +58,7 @@ func (s span) drawn() span {
 	return s
 }
 
-// ranges are the ranges of the values; NaN and infinity are errors.
+// ranges returns the ranges of the values; NaN and infinity are errors.
 func (c *Chart) ranges() (x, y span, err error) {
 	x, y = nothing(), nothing()
 	for i := range c.Series {
@@ -96,7 +97,7 @@ func (c *Chart) Points(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	const room = 0.02 // beside the outermost points, as a part of the axis
+	const room = 0.02 // space beside the outermost points, as a fraction of the axis
 	wide, high := room*(x.high-x.low), room*(y.high-y.low)
 	x, y = span{x.low - wide, x.high + wide}, span{y.low - high, y.high + high}
 	p := c.begin(x, y, ticks(x.low, x.high))
@@ -145,7 +146,7 @@ type tick struct {
 	Label string
 }
 
-// ticks are the round numbers of about six steps.
+// ticks returns round numbers at about six steps.
 func ticks(low, high float64) (out []tick) {
 	step := math.Pow(10, math.Floor(math.Log10((high-low)/6)))
 	for _, m := range []float64{5, 2} {

@@ -9,8 +9,8 @@ import (
 // shades is the number of colours of a heat map.
 const shades = 32
 
-// shade is the colour of a share of the scale: dark is low. The five colours between
-// which it lies are of the map inferno of matplotlib, which grows evenly in lightness.
+// shade returns the colour for a share of the scale: dark is low. It interpolates between five
+// colours of matplotlib's map inferno, whose lightness increases evenly.
 func shade(share float64) string {
 	colors := [][3]float64{{0, 0, 4}, {87, 16, 110}, {188, 55, 84}, {249, 142, 9}, {252, 255, 164}}
 	at := min(1, max(0, share)) * float64(len(colors)-1)
@@ -22,9 +22,8 @@ func shade(share float64) string {
 	return fmt.Sprintf("#%02x%02x%02x", of[0], of[1], of[2])
 }
 
-// Heat writes values as colours: columns side by side. Low and High are the ends of the
-// scale of the colours; both 0: as the values need. A value that is no number is left
-// white.
+// Heat draws values as colours, in columns side by side. Low and High are the ends of the colour
+// scale; both 0: chosen by the values. A NaN is left white.
 func (c *Chart) Heat(w io.Writer, columns [][]float64) error {
 	rows := 0
 	if len(columns) > 0 {
@@ -54,7 +53,7 @@ func (c *Chart) Heat(w io.Writer, columns [][]float64) error {
 	return c.end(p, w)
 }
 
-// column draws neighbours of one colour as one box.
+// column draws adjacent values of one colour as one box.
 func (p *plot) column(x float64, values []float64, of span) {
 	level := func(v float64) int {
 		if math.IsNaN(v) {

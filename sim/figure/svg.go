@@ -12,7 +12,7 @@ import (
 const (
 	width, height         = 648.0, 324.0
 	large, middle, little = 13.0, 11.0, 9.0
-	// edge is free on all sides.
+	// edge is the margin on all sides.
 	edge = 6.0
 )
 
@@ -22,7 +22,7 @@ type point struct{ X, Y float64 }
 // rectangle is an area of the figure.
 type rectangle struct{ Min, Max point }
 
-// textWidth is about how wide a text is in a viewer's sans-serif font, rounded up: the mean
+// textWidth returns about how wide a text is in a viewer's sans-serif font, rounded up: the mean
 // letter of common fonts is 0.5 to 0.55 of its size wide.
 func textWidth(text string, size float64) float64 {
 	return 0.62 * size * float64(utf8.RuneCountInString(text))
@@ -35,7 +35,7 @@ type plot struct {
 	x, y span
 }
 
-// place returns where a value is drawn.
+// place returns the point at which a value is drawn.
 func (p *plot) place(x, y float64) point {
 	return point{
 		p.area.Min.X + (x-p.x.low)/(p.x.high-p.x.low)*(p.area.Max.X-p.area.Min.X),
@@ -71,7 +71,7 @@ func (p *plot) box(a, b point, color string) {
 		min(a.X, b.X), min(a.Y, b.Y), max(a.X, b.X)-min(a.X, b.X), max(a.Y, b.Y)-min(a.Y, b.Y), color)
 }
 
-// margin is the width of the legend beside the plot.
+// margin returns the width of the legend beside the plot.
 func (c *Chart) margin() float64 {
 	widest := 0.0
 	for i := range c.Series {
@@ -80,7 +80,7 @@ func (c *Chart) margin() float64 {
 	return widest + 32
 }
 
-// begin draws the frame that all figures have: title, axes with their marks, legend.
+// begin draws the common parts of all figures: title, axes with their marks, legend.
 func (c *Chart) begin(x, y span, under []tick) *plot {
 	if c.Low != c.High {
 		y = span{c.Low, c.High}
@@ -90,7 +90,7 @@ func (c *Chart) begin(x, y span, under []tick) *plot {
 	for _, t := range beside {
 		left = max(left, textWidth(t.Label, little))
 	}
-	low := 0.0 // room for names that are turned, since side by side they would run into each other
+	low := 0.0 // space for rotated names
 	if turned(under) {
 		for _, t := range under {
 			low = max(low, 0.7*textWidth(t.Label, little)-little)
@@ -113,7 +113,7 @@ func (c *Chart) begin(x, y span, under []tick) *plot {
 	return p
 }
 
-// turned reports whether names are too many to stand side by side, and are turned.
+// turned reports whether there are too many names to fit side by side, so that they are rotated.
 func turned(names []tick) bool { return len(names) > 12 }
 
 func (p *plot) axes(under, beside []tick) {

@@ -2,7 +2,7 @@ package figure
 
 import "slices"
 
-// tags writes each name where it covers nothing, with a line to its point where that is not
+// tags writes each name where it covers nothing, and draws a line to its point if that is not
 // beside it.
 func (p *plot) tags(at []point, names []string) {
 	for i, r := range place(at, names, p.area) {
@@ -17,10 +17,10 @@ func (p *plot) tags(at []point, names []string) {
 	}
 }
 
-// tagSize is the size of the letters of names beside points.
+// tagSize is the font size of names beside points.
 const tagSize = 8.0
 
-// place returns where each name goes: beside its point, to the right unless that is outside,
+// place returns a rectangle for each name: beside its point, to the right unless that is outside,
 // moved up or down until it covers no point and no other name.
 func place(points []point, names []string, within rectangle) []rectangle {
 	const near, beside, line = 3, 7, 9.5 // around a point, to the name, from line to line

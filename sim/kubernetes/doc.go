@@ -1,17 +1,17 @@
-// Package kubernetes plays a day of ten services on a cluster whose pods take 5 to 60 s
-// to start, on three recorded loads, and says what each autoscaler makes of it: minutes
-// with the SLO missed and core-hours.
+// Package kubernetes simulates a day of ten services on a cluster whose pods take 5 to 60 s to
+// start, with three recorded loads. For each autoscaler it computes the minutes with a missed SLO
+// and the core-hours.
 //
-// Time goes in ticks of 5 s; everybody looks every 15 s, at what the last 15 s (of an HPA:
-// 30 s) were. The first day of a load is for learning, the second is scored. A service has
-// n pods of a cores, each of which serves an n-th of the load λ; a request costs c
+// Time advances in ticks of 5 s. Every autoscaler decides every 15 s, on the measurements of the
+// last 15 s (an HPA: 30 s). The first day of a load is for learning, the second is scored. A
+// service has n pods of a cores, each of which serves an n-th of the load λ; a request costs c
 // core-seconds:
 //
 //	late = ρ exp(−κ (a/c − λ/n) D),  ρ = λ c / (n a)      within one pod
 //	q'   = max(0, q + (λ − n a/c) · 5 s)                  late, too, where q c/(n a) > D
 //
-// A minute is missed where fewer than 95% of its requests were in time. Core-hours are of
-// all pods, those that start included. A pod's size changes at the next tick.
+// A minute counts as missed if fewer than 95% of its requests were in time. Core-hours include pods
+// that are starting. A pod's size changes at the next tick.
 //
 //	trimtab  analyzer/learn (gp and queue), analyzer/forecast, planner/replicas with its
 //	         margin, which counts misses from the second hour on, and slack
@@ -19,12 +19,12 @@
 //	keda     requests per second and pod, pods of 1 core
 //	oracle   knows λ and the formula, sizes without delay
 //
-// Of hpa and keda every threshold of a list is played. Each service then has its best one
-// in hindsight: the one of the fewest core-hours with no more missed minutes than trimtab
-// has there, or, where there is none, the one of the fewest missed minutes.
+// hpa and keda are played with every threshold of a list. Each service then counts with its best
+// threshold in hindsight: that with the fewest core-hours and no more missed minutes than trimtab,
+// or, if there is none, that with the fewest missed minutes.
 //
-// Where a pool is given and is full, pods wait for room; trimtab divides it by the NJC
-// procedure over the needs.
+// If a pool is given and is full, pods wait for capacity; trimtab divides it over the needs by the
+// NJC procedure.
 //
 // Left out: nodes, images, network, several containers, costs of a resize.
 //

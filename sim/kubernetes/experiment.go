@@ -18,22 +18,22 @@ const (
 	Oracle  = "oracle"
 )
 
-// PolicyNames are the policies that can be played.
+// PolicyNames returns the policies that can be played.
 func PolicyNames() []string { return []string{Trimtab, HPA, KEDA, Oracle} }
 
-// Experiment plays policies side by side, each with the same seeds.
+// Experiment plays several policies with the same seeds.
 type Experiment struct {
 	sim.Frame
 	// Load is one of [LoadNames].
 	Load string
 	Run  []string
-	// Pool in cores; 0: as much as anybody asks for.
+	// Pool is the capacity in cores; 0: unlimited.
 	Pool float64
-	// Thresholds that are played of hpa and keda, percent; nil: 30 to 90 by 5.
+	// Thresholds are the thresholds of hpa and keda to play, in percent; nil: 30 to 90 by 5.
 	Thresholds []float64
 }
 
-// Summary is the result of one policy: means over the seeds.
+// Summary is the result of one policy, as means over the seeds.
 type Summary struct {
 	Policy    string  `json:"policy"`
 	Missed    float64 `json:"missed_minutes"`
@@ -46,7 +46,7 @@ type Summary struct {
 	Served float64 `json:"least_hour"`
 	Needed float64 `json:"least_share_of_need"`
 	Worst  string  `json:"least_share_of_need_service"`
-	// Saved is the share of its core-hours that trimtab spares; absent without trimtab.
+	// Saved is the share of this policy's core-hours that trimtab saves; absent without trimtab.
 	Saved    *float64        `json:"trimtab_saves,omitempty"`
 	Services []ServiceResult `json:"services"`
 }
@@ -54,7 +54,7 @@ type Summary struct {
 // ServiceResult is the result of one service.
 type ServiceResult struct {
 	Score
-	// Threshold is the best one in hindsight, percent; 0: the policy has none.
+	// Threshold is the best threshold in hindsight, in percent; 0: the policy has none.
 	Threshold float64 `json:"threshold,omitempty"`
 }
 
@@ -85,7 +85,7 @@ type job struct {
 	scores    []Score
 }
 
-// jobs are all runs, threshold by threshold, seed by seed.
+// jobs returns all runs, threshold by threshold, seed by seed.
 func (x *Experiment) jobs() []job {
 	var out []job
 	for _, name := range x.Run {
@@ -102,7 +102,7 @@ func (x *Experiment) jobs() []job {
 	return out
 }
 
-// Runs is how many runs [Experiment.Play] makes.
+// Runs returns how many runs [Experiment.Play] makes.
 func (x *Experiment) Runs() int { return len(x.jobs()) }
 
 func (x *Experiment) thresholds() []float64 {
@@ -116,7 +116,7 @@ func (x *Experiment) thresholds() []float64 {
 	return out
 }
 
-// Play runs all of it.
+// Play plays all runs.
 func (x *Experiment) Play() ([]Summary, error) {
 	if err := x.Validate(); err != nil {
 		return nil, err
@@ -164,7 +164,7 @@ func newPolicy(j *job, w *world) (policy, error) {
 		return &hpas{words: func(*place) *HPAWords {
 			return &HPAWords{Min: 1, Max: maxPods, Targets: []Target{{Type: autoscale.Utilization, Value: j.threshold}}}
 		}}, nil
-	case KEDA: // the threshold is the rate that a pod can serve, times so many percent
+	case KEDA: // the target is this percentage of the rate that a pod can serve
 		return &kedas{words: func(p *place) *KEDAWords {
 			return &KEDAWords{HPAWords: HPAWords{Min: 1, Max: maxPods, Targets: []Target{{Type: autoscale.External, Value: j.threshold / 100 * podCores / p.Cost, Load: true}}}}
 		}}, nil
@@ -176,7 +176,7 @@ func newPolicy(j *job, w *world) (policy, error) {
 
 // summarize picks the best thresholds in hindsight, and averages over seeds.
 func (x *Experiment) summarize(jobs []job) []Summary {
-	mean := map[string]map[float64][]Score{} // by policy and threshold: services
+	mean := map[string]map[float64][]Score{} // per service, by policy and threshold
 	for _, name := range x.Run {
 		mean[name] = map[float64][]Score{}
 	}
@@ -227,7 +227,7 @@ func (x *Experiment) summarize(jobs []job) []Summary {
 	return out
 }
 
-// total adds the services up, run by run.
+// total sums the services, run by run.
 func (x *Experiment) total(s *Summary, jobs []job) {
 	missed, hours := make([]float64, x.Seeds), make([]float64, x.Seeds)
 	for i := range jobs {
@@ -243,8 +243,8 @@ func (x *Experiment) total(s *Summary, jobs []job) {
 	s.Missed, s.MissedErr, s.CoreHours, s.CoreHoursErr = m.Mean, m.StdErr, h.Mean, h.StdErr
 }
 
-// best is the threshold with the fewest core-hours whose missed minutes are within the budget, or
-// else that with the fewest missed minutes.
+// best returns the result for the threshold with the fewest core-hours whose missed minutes are
+// within the budget, or else for that with the fewest missed minutes.
 func best(of map[float64][]Score, k int, budget float64) ServiceResult {
 	var out ServiceResult
 	found := false

@@ -18,7 +18,7 @@ import (
 	"github.com/trimtab/trimtab/sim/autoscale"
 )
 
-// policy looks at all services every 15 s and turns their pods.
+// policy reads the reports of all services every 15 s and scales their pods.
 type policy interface {
 	act(w *world, seen []report)
 }
@@ -30,7 +30,8 @@ type hpas struct {
 	before []report
 }
 
-// act gives each HPA the means of two looks, as the metrics API has those of about 30 s.
+// act passes each HPA the means of the last two reports, since the metrics API reports about the
+// last 30 s.
 func (h *hpas) act(w *world, seen []report) {
 	if h.of == nil {
 		h.of, h.before = make([]autoscale.HPA, len(seen)), seen
@@ -47,10 +48,10 @@ func (h *hpas) act(w *world, seen []report) {
 	h.before = seen
 }
 
-// metric is what an HPA reads of a target.
+// metric returns what an HPA reads for a target.
 func (t *Target) metric(p *place, r, before *report) autoscale.Metric {
 	total := (r.used + before.used) / 2
-	load := (r.rate + before.rate) / 2 // rate(…[30s])
+	load := (r.rate + before.rate) / 2 // as rate(…[30s])
 	pods := make([]autoscale.Pod, len(p.pods))
 	for i := range pods {
 		q, each := &p.pods[i], math.Min(total/float64(r.ready), p.request)
@@ -62,8 +63,7 @@ func (t *Target) metric(p *place, r, before *report) autoscale.Metric {
 	return t.Metric(p.request, pods, &load)
 }
 
-// Metric is what an HPA reads of a target of these pods, whose load is nil where it cannot be
-// read.
+// Metric returns what an HPA reads for a target of these pods. load is nil if it cannot be read.
 func (t *Target) Metric(request float64, pods []autoscale.Pod, load *float64) autoscale.Metric {
 	m := autoscale.Metric{Type: t.Type, Target: t.Value, Request: request}
 	m.See(pods, !t.Load)
@@ -90,10 +90,10 @@ func (k *kedas) act(w *world, seen []report) {
 		words, c := k.words(p), &k.of[i]
 		c.Min, c.Max, c.Behavior, c.Idle, c.PollingInterval = words.Min, words.Max, words.Behavior, words.Idle, words.PollingInterval
 		if !slices.ContainsFunc(words.Targets, func(t Target) bool { return t.Load || t.Within != nil }) {
-			c.Idle = nil // of triggers on cpu alone KEDA counts one as active at all times
+			c.Idle = nil // with cpu triggers only, KEDA always counts one as active
 		}
 		if words.Cooldown != nil {
-			c.Cooldown = max(*words.Cooldown, 1) // 0 there is the default
+			c.Cooldown = max(*words.Cooldown, 1) // a 0 would mean the default
 		}
 		var triggers []autoscale.Trigger
 		for _, t := range words.Targets {
@@ -104,7 +104,7 @@ func (k *kedas) act(w *world, seen []report) {
 	k.before = seen
 }
 
-// trigger is what KEDA reads of a target.
+// trigger returns what KEDA reads for a target.
 func (t *Target) trigger(p *place, r, before *report, at time.Time) autoscale.Trigger {
 	if t.Within != nil {
 		sum := 0.0
@@ -121,13 +121,13 @@ func (t *Target) trigger(p *place, r, before *report, at time.Time) autoscale.Tr
 	return out
 }
 
-// vpas has a VPA for each service, whose number of pods nobody changes.
+// vpas has a VPA for each service. Nothing changes the number of pods.
 type vpas struct {
 	words func(p *place) *VPAWords
 	of    []*autoscale.VPA
 }
 
-// act is once a minute what the recommender and the updater do.
+// act does once a minute what the recommender and the updater do.
 func (v *vpas) act(w *world, seen []report) {
 	if v.of == nil {
 		for range seen {
@@ -151,9 +151,9 @@ func (v *vpas) act(w *world, seen []report) {
 	}
 }
 
-// follow changes pods as the updater does: in place, or by an eviction, first those that are to
-// grow and those that are off the most. In one round at least half of the pods stay, though a
-// single pod may be changed where that is allowed. Pods that have not started are always evicted.
+// follow changes pods as the updater does, in place or by eviction. It begins with pods that must
+// grow, and with those that differ most from the target. In one round it changes at most half of
+// the pods; a single pod only if that is allowed. Pods that have not started are always evicted.
 func (p *place) follow(words *VPAWords, cpu *autoscale.Recommendation, count bool) {
 	if !words.InPlace && !words.Recreate || len(p.pods) < words.MinReplicas {
 		return
@@ -202,7 +202,7 @@ func (p *place) follow(words *VPAWords, cpu *autoscale.Recommendation, count boo
 	}
 }
 
-// oracle knows everything and sizes without delay.
+// oracle knows the load and the formula, and scales without delay.
 type oracle struct{}
 
 func (oracle) act(w *world, _ []report) {
@@ -224,13 +224,13 @@ func (oracle) act(w *world, _ []report) {
 	}
 }
 
-// level is that of the bounds of curves and loads.
+// level is the confidence level of the bounds of curves and loads.
 const level = 0.9
 
-// warm is the number of looks, an hour, before misses count.
+// warm is the number of reports, an hour of them, before misses count.
 const warm = 3600 / look
 
-// serviceModels runs trimtab's models for one service.
+// serviceModels has trimtab's models of one service.
 type serviceModels struct {
 	learner      *gp.Process
 	model        *queue.Model
@@ -238,10 +238,10 @@ type serviceModels struct {
 	curve        *trimtab.Curve
 	looks        int
 	cost         float64
-	// Of the minute that runs.
+	// Sums of the current minute.
 	requests, inTime float64
 	state            replicas.State
-	// work is what of the latest need is work.
+	// work is the part of the latest need that comes from the work of requests.
 	work float64
 }
 
@@ -270,7 +270,7 @@ func (k *serviceModels) observe(p *place, r *report) (replicas.Need, bool) {
 	if k.round.Observe(r.rate) != nil || k.start.Observe(r.rate) != nil {
 		return replicas.Need{}, false
 	}
-	// Where it has waited from the first request on, some guess is better than none.
+	// If requests have waited since the first, any estimate is better than none.
 	if r.requests > 0 && (r.backlog == 0 || k.cost == 0) {
 		cost := r.used / r.rate
 		if k.cost == 0 {
@@ -289,7 +289,7 @@ func (k *serviceModels) observe(p *place, r *report) (replicas.Need, bool) {
 		}
 	}
 	k.requests, k.inTime = k.requests+r.requests, k.inTime+r.inTime*r.requests
-	if k.looks%4 == 3 { // a minute; in the first hour the curve is what is missing
+	if k.looks%4 == 3 { // once a minute; in the first hour the curve is not good enough
 		if k.looks > warm {
 			k.state.Margin.Observe(k.inTime < p.Fraction*k.requests)
 		}
@@ -310,19 +310,19 @@ func (k *serviceModels) observe(p *place, r *report) (replicas.Need, bool) {
 	return k.needed(p, r, soon.Upper, later.Upper)
 }
 
-// needed is the need under upper bounds of the load of the coming round and of 75 s.
+// needed returns the need at the upper bounds of the load of the next round and of the next 75 s.
 func (k *serviceModels) needed(p *place, r *report, soon, later float64) (replicas.Need, bool) {
 	part := math.Min(k.state.Startup.Upper().Seconds()/(5*look), 1)
 	n, ok := replicas.NeedOf(k.curve, p.Fraction, soon, soon+part*math.Max(later-soon, 0))
 	k.work = soon * k.cost
 	k.state.Slack.Observe(n.Start, k.work, r.ready)
 	n = k.state.Margin.Add(n)
-	waits := r.backlog * k.cost / look // it is worked off in a round
+	waits := r.backlog * k.cost / look // the cores that serve the backlog within a round
 	n.Round, k.work = n.Round+waits, k.work+k.state.Margin.Amount()+waits
 	return n, ok
 }
 
-// trimtabs plans for all services.
+// trimtabs plans all services.
 type trimtabs struct{ of []*serviceModels }
 
 func newTrimtabs(w *world) (*trimtabs, error) {
@@ -355,7 +355,7 @@ func (t *trimtabs) act(w *world, seen []report) {
 		return
 	}
 	if sum > w.pool {
-		for i, k := range t.of { // a margin is for what the pool has beyond all needs
+		for i, k := range t.of { // margins take only capacity that the needs leave
 			if by := k.state.Margin.Amount(); list[i].Missing == "" {
 				n := &list[i].Need
 				n.Round, n.Start, list[i].Work, wanted[i] = n.Round-by, n.Start-by, list[i].Work-by, wanted[i]-by
@@ -365,7 +365,7 @@ func (t *trimtabs) act(w *world, seen []report) {
 	if r, err := fair.NJC(w.pool, wanted, nil); err == nil {
 		for i, n := range list {
 			if r.Allocation[i] < wanted[i]-1e-9 {
-				n.Work = 0 // it is to have what it is given, whatever that serves
+				n.Work = 0 // the given amount is fixed, whatever load it serves
 			}
 			n.Need.Round, n.Need.Start = math.Min(n.Need.Round, r.Allocation[i]), math.Min(n.Need.Start, r.Allocation[i])
 		}
@@ -373,7 +373,7 @@ func (t *trimtabs) act(w *world, seen []report) {
 	t.set(w, list, w.pool-w.used())
 }
 
-// workload is a place as the planner's input.
+// workload converts a service for the planner.
 func (p *place) workload(need replicas.Need, ok bool) *replicas.Workload {
 	w := &replicas.Workload{Name: p.Name, Need: need, Replicas: len(p.pods),
 		Size: p.sizes, Count: p.counts}

@@ -14,31 +14,31 @@ import (
 	"github.com/trimtab/trimtab/sim"
 )
 
-// VPA is a policy of a [Replay] only: the day of ten services has none.
+// VPA is a policy that only a [Replay] has, not the day of ten services.
 const VPA = "vpa"
 
-// ReplayNames are the policies that a recording can be replayed with.
+// ReplayNames returns the policies with which a recording can be replayed.
 func ReplayNames() []string { return []string{HPA, KEDA, VPA, Trimtab} }
 
-// Point is the load of the interval that ends at a time, in requests per second.
+// Point is the load of an interval, with the time at which that ends, in requests per second.
 type Point struct {
 	At   time.Time
 	Load float64
 }
 
-// Recorded is one workload of a recording, and the pods that it is played with.
+// Recorded is one workload of a recording, with the pods with which it is replayed.
 type Recorded struct {
-	// Service has the name, the cost of a request, the SLO (Fraction is the performance
-	// that is asked for), and the time of a start. Cores and Shift are not read.
+	// Service has the name, the cost of a request, the SLO (Fraction is the target performance),
+	// and the start time of a pod. Cores and Shift are not read.
 	Service
-	// Points in order of time.
+	// Points are in the order of time.
 	Points []Point
-	// Predict is the performance at an effective allocation under a load, as it was
-	// learnt from the recording; nil: the formula of the package.
+	// Predict returns the performance at an effective allocation under a load, as learnt from the
+	// recording; nil: the formula of the package.
 	Predict func(cores, load float64) trimtab.Band
 	// Shares says that performance is the share of requests in time.
 	Shares bool
-	// Replicas of Request cores at first; Sizes and Counts bound trimtab.
+	// Replicas pods of Request cores exist at first; Sizes and Counts are trimtab's bounds.
 	Replicas int
 	Request  float64
 	Sizes    replicas.Size
@@ -48,19 +48,20 @@ type Recorded struct {
 	VPA      VPAWords
 }
 
-// Replay plays recorded loads with each autoscaler, each in a world of its own, from the same
-// pods. The first part, Learn, is not scored. Gaps without a record of any workload are skipped.
+// Replay plays recorded loads with each autoscaler, each in a separate world that starts with the
+// same pods. The first part, Learn, is not scored. Gaps in which no workload has a record are
+// skipped.
 type Replay struct {
 	Workloads []Recorded
-	// Interval is that of the points.
+	// Interval is the interval between the points.
 	Interval time.Duration
 	Run      []string
 	Learn    time.Duration
-	// Pool in cores; 0: as much as anybody asks for.
+	// Pool is the capacity in cores; 0: unlimited.
 	Pool float64
 	Seed uint64
-	// Runner is required; Stop, when not nil, is asked every simulated hour, Done called
-	// after each policy.
+	// Runner is required. Stop, if not nil, is called every simulated hour; true ends the replay.
+	// Done, if not nil, is called after each policy.
 	Runner sim.Runner
 	Stop   func() bool
 	Done   func()
@@ -69,12 +70,12 @@ type Replay struct {
 // Played is the result of one policy.
 type Played struct {
 	Policy string `json:"policy"`
-	// Total adds the workloads up; its least shares are the least of them.
+	// Total is the sum over the workloads; its least shares are the minimum over them.
 	Total     Score   `json:"total"`
 	Workloads []Score `json:"workloads"`
 }
 
-// maxTicks bounds a replay: two years.
+// maxTicks is the longest replay: two years.
 const maxTicks = 2 * 365 * day / tick
 
 // Validate returns an error that is trimtab.ErrInvalid.
@@ -120,7 +121,7 @@ func (r *Recorded) validate() error {
 	return w.Validate()
 }
 
-// Bounds are when the loads begin and end.
+// Bounds returns when the recorded loads begin and end.
 func (x *Replay) Bounds() (from, to time.Time) {
 	for i := range x.Workloads {
 		p := x.Workloads[i].Points
@@ -155,7 +156,7 @@ func (x *Replay) Play() ([]Played, error) {
 	return out, nil
 }
 
-// quiet is after how many seconds without any record the rest of a gap is skipped.
+// quiet is the time without any record after which the rest of a gap is skipped, in seconds.
 const quiet = 60
 
 func (x *Replay) play(name string) (Played, error) {
@@ -189,7 +190,7 @@ func (x *Replay) play(name string) (Played, error) {
 	return tallied(name, w), nil
 }
 
-// tallied adds the scores of a world up.
+// tallied returns the scores of a world and their total.
 func tallied(name string, w *world) Played {
 	out := Played{Policy: name, Total: Score{Served: 1, Needed: 1}}
 	t := &out.Total
@@ -204,7 +205,7 @@ func tallied(name string, w *world) Played {
 	return out
 }
 
-// world has the workloads as they were at the beginning.
+// world returns a new world with the workloads in their initial state.
 func (x *Replay) world() *world {
 	w := &world{pool: x.Pool, from: int(x.Learn.Seconds())}
 	if w.pool == 0 {
@@ -228,8 +229,8 @@ func (x *Replay) world() *world {
 	return w
 }
 
-// loads returns the recorded load at a second after the beginning: each point holds for its
-// interval, and up to another if the next one is late.
+// loads returns a function for the recorded load at a second after the beginning. Each point is
+// valid for its interval, and for one more if the next point is late.
 func (r *Recorded) loads(from time.Time, interval time.Duration) func(second float64) (float64, bool) {
 	patience := max(2*interval, 2*tick*time.Second)
 	return func(second float64) (float64, bool) {

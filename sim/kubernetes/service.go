@@ -42,19 +42,20 @@ func load(name string) []float64 {
 // Service is one service.
 type Service struct {
 	Name string `json:"name"`
-	// Cost is core-seconds of a request, Latency and Fraction the SLO, Variation κ.
+	// Cost is the work of a request, in core-seconds; Latency and Fraction are the SLO; Variation
+	// is κ.
 	Cost      float64 `json:"cost_s"`
 	Latency   float64 `json:"latency_s"`
 	Fraction  float64 `json:"fraction"`
 	Variation float64 `json:"kappa"`
-	// Cores is what its requests cost on average over the scored day.
+	// Cores is the mean work of its requests over the scored day, in cores.
 	Cores float64 `json:"cores"`
-	// Startup is the mean time of a start, s; Shift how much later its day is, h.
+	// Startup is the mean start time of a pod, in s; Shift is how much later its day begins, in h.
 	Startup float64 `json:"startup_s"`
 	Shift   float64 `json:"shift_h"`
 }
 
-// Services are the ten.
+// Services returns the ten services.
 func Services() []Service {
 	out := make([]Service, 10)
 	for i := range out {
@@ -72,7 +73,7 @@ func Services() []Service {
 	return out
 }
 
-// late is the share of requests that are late in n pods of a cores under that load.
+// late returns the share of requests that are late in n pods of a cores under that load.
 func (s *Service) late(n int, a, rate, backlog float64) float64 {
 	if n == 0 || a <= 0 {
 		return 1
@@ -82,6 +83,6 @@ func (s *Service) late(n int, a, rate, backlog float64) float64 {
 	if rho >= 1 || backlog > total*s.Latency {
 		return 1
 	}
-	wait := backlog / total // those that come wait so long before
+	wait := backlog / total // new requests wait this long for the backlog
 	return math.Min(1, rho*math.Exp(-s.Variation*(a/s.Cost-rate/float64(n))*(s.Latency-wait)))
 }

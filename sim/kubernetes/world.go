@@ -10,50 +10,51 @@ import (
 )
 
 const (
-	// tick and look are in seconds.
+	// tick is the simulation step, look the interval of decisions, both in seconds.
 	tick, look = 5, 15
 	day        = 86400
-	// cores of a pod in the day of ten services, and what trimtab may make of one.
+	// podCores is the size of a pod in the day of ten services, in cores; the others bound what
+	// trimtab may choose.
 	podCores             = 1.0
 	leastCores, maxCores = 0.1, 2.0
 	maxPods              = 60
-	// spread is the variation that is faster than the recorded load: 4%, correlated over about a
-	// minute.
+	// spread is the standard deviation of variation that is faster than the recorded load: 4%,
+	// correlated over about a minute.
 	spread = 0.04
 )
 
 // pod is one instance.
 type pod struct {
 	size, asked float64
-	// left is what its start still takes, s; pending: it has no room yet.
+	// left is the rest of its start time, in s; pending says that it has no capacity yet.
 	left, age float64
 	pending   bool
-	// lives is for how many s the pod has been played, and before its age at the beginning.
+	// lives is how long the pod has been simulated, in s; before is its age at the beginning.
 	lives, before float64
 }
 
 func (p *pod) ready() bool { return !p.pending && p.left <= 0 }
 
-// truth is what only the world knows of a service, and no policy.
+// truth is the true behavior of a service, which no policy sees.
 type truth struct {
-	// load returns requests per second at a second; false: it is not known.
+	// load returns the requests per second at a second; false: unknown.
 	load func(second float64) (float64, bool)
-	// perform is the performance in n pods of a cores under a load, where so many
-	// requests wait, with bounds where it was learnt.
+	// perform returns the performance in n pods of a cores under a load with a backlog, with bounds
+	// if it was learnt.
 	perform func(n int, a, rate, backlog float64) trimtab.Band
-	// spread is that of the load within what was recorded.
+	// spread is the standard deviation of the load around the recorded one.
 	spread float64
-	// queues says that what is not served waits.
+	// queues says that requests that are not served wait.
 	queues bool
 	// shares says that performance is the share of requests in time.
 	shares bool
 }
 
-// place is a service in a world.
+// place is the state of a service in a world.
 type place struct {
 	*Service
 	truth
-	// request is the size of a pod that nobody resizes; sizes and counts bound trimtab.
+	// request is the size of a pod that nothing resizes; sizes and counts are trimtab's bounds.
 	request     float64
 	sizes       replicas.Size
 	counts      replicas.Count
@@ -61,12 +62,13 @@ type place struct {
 	pods        []pod
 	drift, rate float64
 	backlog     float64
-	// Of the look that runs: requests, those in time, cores used and had, ticks.
+	// Sums since the last report: requests, those in time, cores used, cores allocated.
 	requests, inTime, used, had float64
 	ticks                       int
-	// starts that ended since the last look, s.
+	// started has the durations of starts that ended since the last report, in s.
 	started []float64
-	// Of the minute that runs, the good ones by the lower bound, the mean and the upper.
+	// Sums of the current minute: its requests, and those in time by the lower bound, the mean and
+	// the upper bound.
 	minute     float64
 	minuteGood [3]float64
 	minuteHeld float64
@@ -80,44 +82,44 @@ type Score struct {
 	CoreHours float64 `json:"core_hours"`
 	// Served is the least share of requests in time in any hour.
 	Served float64 `json:"least_hour"`
-	// Needed is the least share of what its SLO needs that it had in any hour.
+	// Needed is the least ratio in any hour of its allocation to what its SLO needs.
 	Needed float64 `json:"least_share_of_need"`
-	// Minutes are those that are scored; LeastMissed and MostMissed how many of them are missed
-	// at the upper and the lower bound of the performance.
+	// Minutes is the number of scored minutes. LeastMissed and MostMissed are how many of them are
+	// missed at the upper and at the lower bound of the performance.
 	Minutes     float64 `json:"minutes,omitempty"`
 	LeastMissed float64 `json:"missed_minutes_least,omitempty"`
 	MostMissed  float64 `json:"missed_minutes_most,omitempty"`
-	// Scaled and Resized count the looks at which the number, or a size, was changed.
+	// Scaled and Resized count the decisions that changed the number, or the size, of pods.
 	Scaled  float64 `json:"replica_changes"`
 	Resized float64 `json:"resizes"`
-	// Course has the mean of the cores that it held, minute by minute; only of a replay.
+	// Course has the mean of the allocated cores for each minute; only in a replay.
 	Course []float64 `json:"-"`
 	hour   [2]float64
 	need   [2]float64
 }
 
-// report is what was measured in one look.
+// report has the measurements between two decisions.
 type report struct {
 	rate, inTime, requests float64
-	// used and had are mean cores; ready pods at its end.
+	// used and had are mean cores; ready is the number of ready pods at its end.
 	used, had float64
 	ready     int
 	started   []float64
 	backlog   float64
 }
 
-// world is all of a run.
+// world is the state of a run.
 type world struct {
 	places []*place
 	pool   float64
 	second int
-	// begins is when second 0 is.
+	// begins is the time of second 0.
 	begins time.Time
-	// from is the second from which on it is scored.
+	// from is the second from which the run is scored.
 	from int
 }
 
-// newWorld is the day of ten services.
+// newWorld returns the world of the day of ten services.
 func newWorld(trace []float64, pool float64, seed uint64) *world {
 	w := &world{pool: pool, from: day}
 	all := Services()
@@ -139,14 +141,14 @@ func newPlace(s *Service, rng *rand.Rand, t truth) *place {
 		counts: replicas.Count{Min: 1, Max: maxPods}}
 }
 
-// start puts so many pods there that serve.
+// start adds n pods that serve already.
 func (p *place) start(n int) {
 	for range n {
 		p.pods = append(p.pods, pod{size: p.request, asked: p.request, before: 3600})
 	}
 }
 
-// at is the recorded load at a second of the two days, between its values in line.
+// at returns the recorded load at a second of the two days, interpolated linearly.
 func (s *Service) at(trace []float64, second float64) float64 {
 	n := float64(len(trace))
 	x := math.Mod(second/(2*day)*n+n-s.Shift*3600/(2*day)*n, n)
@@ -155,13 +157,13 @@ func (s *Service) at(trace []float64, second float64) float64 {
 	return a + (b-a)*(x-float64(i))
 }
 
-// byFormula is the share in time, by the formula.
+// byFormula returns the share of requests in time by the formula of the package.
 func (s *Service) byFormula(n int, a, rate, backlog float64) trimtab.Band {
 	v := 1 - s.late(n, a, rate, backlog)
 	return trimtab.Band{Lower: v, Mean: v, Upper: v}
 }
 
-// used is what all pods have.
+// used returns the sum of the cores of all pods.
 func (w *world) used() float64 {
 	sum := 0.0
 	for _, p := range w.places {
@@ -174,10 +176,10 @@ func (w *world) used() float64 {
 	return sum
 }
 
-// play is one tick.
+// play simulates one tick.
 func (w *world) play() {
 	free := w.pool - w.used()
-	for k := range w.places { // another one first each time
+	for k := range w.places { // starts with another service each time
 		p := w.places[(k+w.second/tick)%len(w.places)]
 		for i := range p.pods {
 			if q := &p.pods[i]; q.pending && q.asked <= free {
@@ -192,7 +194,7 @@ func (w *world) play() {
 	w.second += tick
 }
 
-// play plays one tick; count: it is scored.
+// play simulates one tick of the service; count says that it is scored.
 func (p *place) play(second int, count bool) {
 	p.age()
 	rate, known := p.load(float64(second))
@@ -207,7 +209,7 @@ func (p *place) play(second int, count bool) {
 	got := p.perform(n, least, p.rate, p.backlog)
 	served := math.Min(capacity*tick, p.backlog+p.rate*tick)
 	if p.queues {
-		// A request that waits for longer than a minute has gone away.
+		// A client gives up after a minute.
 		p.backlog = math.Min(math.Max(0, p.backlog+(p.rate-capacity)*tick), capacity*60)
 	}
 	arrived := p.rate * tick
@@ -233,7 +235,7 @@ func (p *place) play(second int, count bool) {
 	}
 }
 
-// age ages and starts pods.
+// age advances the age and the start of all pods.
 func (p *place) age() {
 	for i := range p.pods {
 		q := &p.pods[i]
@@ -250,7 +252,8 @@ func (p *place) age() {
 	}
 }
 
-// serving is how many pods serve, the size of the smallest, and what all pods have.
+// serving returns how many pods serve, the size of the smallest, and the sum of the cores of all
+// pods.
 func (p *place) serving() (n int, least, held float64) {
 	least = math.Inf(1)
 	for i := range p.pods {
@@ -269,7 +272,7 @@ func (p *place) serving() (n int, least, held float64) {
 	return n, least, held
 }
 
-// need is the least allocation in so many pods that meets the SLO now.
+// need returns the least allocation, in n pods, that meets the SLO now.
 func (p *place) need(n int) float64 {
 	n = max(n, 1)
 	lo, hi := 0.0, float64(p.counts.Max)*p.sizes.Max
@@ -284,12 +287,12 @@ func (p *place) need(n int) float64 {
 	return hi
 }
 
-// needs counts what was needed and how much of it the service had.
+// needs adds the need and the part of it that the service had.
 func (s *Score) needs(need, had float64) {
 	s.need[0], s.need[1] = s.need[0]+need, s.need[1]+math.Min(need, had)
 }
 
-// tally scores a tick.
+// tally adds a tick to the score.
 func (p *place) tally(second int, held, arrived, good float64) {
 	s := &p.score
 	s.CoreHours += held * tick / 3600
@@ -306,7 +309,7 @@ func (p *place) tally(second int, held, arrived, good float64) {
 	s.Course = append(s.Course, p.minuteHeld)
 }
 
-// endHour ends an hour, of which some was scored.
+// endHour ends an hour, if a part of it was scored.
 func (s *Score) endHour() {
 	if s.hour[0] > 0 {
 		s.Served = math.Min(s.Served, s.hour[1]/s.hour[0])
@@ -317,10 +320,10 @@ func (s *Score) endHour() {
 	s.hour, s.need = [2]float64{}, [2]float64{}
 }
 
-// seen ends a look.
+// seen returns the report since the last decision, and resets the sums.
 func (p *place) seen() report {
 	r := report{rate: p.requests / (float64(p.ticks) * tick), requests: p.requests, used: p.used / float64(p.ticks), had: p.had / float64(p.ticks), started: p.started, backlog: p.backlog}
-	// What is counted are whole requests.
+	// Rounded to whole requests, as a counter would have them.
 	if p.requests > 0 {
 		r.inTime = p.inTime / p.requests
 	}
@@ -337,7 +340,7 @@ func (p *place) seen() report {
 	return r
 }
 
-// scale sets the number: the youngest and those that do not serve yet go first.
+// scale sets the number of pods. It removes pods that do not serve yet and the youngest first.
 func (p *place) scale(n int, size float64, count bool) {
 	if count && n != len(p.pods) {
 		p.score.Scaled++
@@ -356,13 +359,13 @@ func (p *place) scale(n int, size float64, count bool) {
 	}
 }
 
-// takes draws how long the next start takes, s.
+// takes draws the duration of the next start, in s.
 func (p *place) takes() float64 { return p.Startup * math.Exp(0.15*p.rng.NormFloat64()) }
 
-// scored reports whether it counts what is done now.
+// scored reports whether the present time is scored.
 func (w *world) scored() bool { return w.second >= w.from }
 
-// clock is the time that it is.
+// clock returns the simulated time.
 func (w *world) clock() time.Time { return w.begins.Add(time.Duration(w.second) * time.Second) }
 
 func order(p *pod) float64 {

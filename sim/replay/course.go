@@ -9,20 +9,20 @@ import (
 // Course is the recorded load and allocation of one workload, to play in another world.
 type Course struct {
 	Workload string
-	// Interval is that of reports; Times are their ends, Loads in requests per second.
+	// Interval is the interval of reports; Times are their ends; Loads are in requests per second.
 	Interval time.Duration
 	Times    []time.Time
 	Loads    []float64
-	// Cost is the mean work of a request in the pool's resource times seconds; 0: unknown.
-	// Shares: performance is the share of requests that met the SLO.
+	// Cost is the mean work of a request in the pool's resource times seconds; 0: unknown. Shares
+	// says that performance is the share of requests that met the SLO.
 	Cost   float64
 	Shares bool
-	// Allocation is the first that was recorded, of so many Instances; 0: not known.
+	// Allocation is the first recorded allocation, with Instances instances; 0: unknown.
 	Allocation float64
 	Instances  int
-	// Changes counts those of the allocation.
+	// Changes counts the changes of the allocation.
 	Changes int
-	// Measured is what was recorded, ByCurve the same by the curve learnt in hindsight.
+	// Measured has the recorded figures; ByCurve has the same by the curve learnt in hindsight.
 	Measured, ByCurve Figures
 	workload          *workload
 }
@@ -66,8 +66,7 @@ func (h *History) Course(name string, slo float64) (*Course, bool) {
 	return c, true
 }
 
-// Predict is the performance at an allocation under a load by the curve learnt in
-// hindsight.
+// Predict returns the performance at an allocation under a load by the curve learnt in hindsight.
 func (c *Course) Predict(allocation, load float64) trimtab.Band {
 	if !(allocation > 0) {
 		return trimtab.Band{}

@@ -9,19 +9,19 @@ import (
 	"github.com/trimtab/trimtab/analyzer/learn"
 )
 
-// maxReports limits the reports of one workload: two months at one every ten seconds.
+// maxReports is the largest number of reports of one workload: two months at one every ten seconds.
 const maxReports = 1 << 19
 
 // report is one interval of a workload. Nil values are missing.
 type report struct {
 	at                            time.Time
 	load, performance, allocation *float64
-	// cost is the work of a request; nil: not known. instances is how many served.
+	// cost is the work of a request; nil: unknown. instances is how many instances served.
 	cost      *float64
 	instances int
 }
 
-// History is the record of each workload.
+// History has the record of each workload.
 type History struct {
 	config    analyzer.Config
 	step      *analyzer.Analyzer
@@ -72,7 +72,7 @@ func (h *History) Step(now time.Time, in trimtab.Value) {
 	}
 }
 
-// take keeps the report in an estimate.
+// take stores the report in an estimate.
 func (h *History) take(e *trimtab.Estimate) {
 	w := h.workloads[e.Workload]
 	if w == nil || len(w.reports) >= maxReports {
@@ -94,7 +94,7 @@ func (h *History) take(e *trimtab.Estimate) {
 	w.reports = append(w.reports, r)
 }
 
-// Workloads returns the names of those that reported, in order.
+// Workloads returns the names of the workloads that reported, in order.
 func (h *History) Workloads() []string {
 	var names []string
 	for name, w := range h.workloads {
@@ -106,7 +106,7 @@ func (h *History) Workloads() []string {
 	return names
 }
 
-// tee is a learner that also teaches the one of hindsight, which outlives the analyzer's.
+// tee is a learner that also teaches the hindsight learner, which outlives the analyzer's.
 type tee struct {
 	learn.Learner
 	of *workload
@@ -117,10 +117,10 @@ func (t tee) Observe(o learn.Observation) error {
 	return t.Learner.Observe(o)
 }
 
-// Revise does nothing: the hindsight is one curve over the whole recording.
+// Revise does nothing: the hindsight learner fits one curve to the whole recording.
 func (tee) Revise() {}
 
-// Snapshot and Restore do nothing: the hindsight sees all of the recording.
+// Snapshot and Restore do nothing: the hindsight learner reads the whole recording.
 func (tee) Snapshot() ([]byte, error) { return nil, nil }
 
 func (tee) Restore([]byte) error { return nil }

@@ -11,40 +11,40 @@ import (
 	"github.com/trimtab/trimtab/sim/cluster"
 )
 
-// Figures is the result of one way of allocating for one workload.
+// Figures are the result of one way to allocate, for one workload.
 type Figures struct {
-	// SLOMinutes is the time in which the SLO was met, of Minutes with a
-	// report. Low and High are the same at the bounds of the curve.
+	// SLOMinutes is the time in which the SLO was met, out of Minutes with a report. Low and High
+	// are the same at the bounds of the curve.
 	SLOMinutes, Low, High, Minutes float64
-	// Hours is the allocation over time, in the pool's resource times hours.
+	// Hours is the integral of the allocation over time, in the pool's resource times hours.
 	Hours float64
 }
 
 // Line is one workload of a result.
 type Line struct {
 	Workload string
-	// Measured is as recorded; Recorded the same allocations on the curve learnt in hindsight;
-	// Replayed those of the policy on that curve.
+	// Measured is as recorded. Recorded has the same allocations, on the curve learnt in hindsight.
+	// Replayed has the allocations of the policy, on that curve.
 	Measured, Recorded, Replayed Figures
 }
 
-// Result is the answer of a replay.
+// Result is the result of a replay.
 type Result struct {
 	From, To time.Time
-	// Rounds that the policy planned, and units that it moved in all, half of
-	// the sum of changes.
+	// Rounds is the number of rounds that the policy planned; Moved is half of the sum of all
+	// changes of allocations.
 	Rounds int
 	Moved  float64
 	Lines  []Line
 }
 
-// maxIntervals bounds a replay: a year of reports every ten seconds.
+// maxIntervals is the longest replay: a year of reports every ten seconds.
 const maxIntervals = 1 << 22
 
-// Run replays the history with the policy of c. All workloads of c that reported take part, in
-// mode act. A non-nil stop is called in each interval; once it returns true the result is that of
-// the time so far. Run returns an error that is trimtab.ErrInvalid for a history without a report
-// that has load, performance and allocation.
+// Run replays the history with the policy of c. All workloads of c that reported take part, in mode
+// act. A non-nil stop is called in each interval; once it returns true, Run returns the result up
+// to that time. Run returns an error that is trimtab.ErrInvalid for a history without a report that
+// has load, performance and allocation.
 func (h *History) Run(c planner.Config, stop func(played float64) bool) (*Result, error) {
 	p := &player{history: h, report: h.config.Report, round: c.Round}
 	if p.report <= 0 || p.round < p.report {
@@ -63,27 +63,27 @@ func (h *History) Run(c planner.Config, stop func(played float64) bool) (*Result
 	return p.play(loop, stop), nil
 }
 
-// player is one run.
+// player is the state of one run.
 type player struct {
 	history       *History
 	report, round time.Duration
 	from, to      time.Time
-	quiet         time.Duration // without a report
+	quiet         time.Duration // time without a report
 	seats         []*seat
 	planned       []planner.WorkloadConfig
 }
 
-// seat is one workload in a run.
+// seat is the state of one workload in a run.
 type seat struct {
 	*workload
 	name string
 	slo  float64
 	held float64
-	next int // the first report that was not played yet
+	next int // index of the first report that was not played yet
 	line Line
 }
 
-// seat finds the workloads that take part, the period, and their first allocations.
+// seat selects the workloads that take part, and determines the period and their first allocations.
 func (p *player) seat(c planner.Config) error {
 	for _, config := range c.Workloads {
 		w := p.history.workloads[config.Name]
@@ -132,7 +132,7 @@ func (p *player) loopConfig(c planner.Config) cluster.Config {
 		if s == nil {
 			continue
 		}
-		// What was recorded comes back as samples, and is learnt anew.
+		// Recorded values are fed in as samples, and learnt again.
 		w.LoadFrom, w.PerformanceFrom = analyzer.FromPrometheus, analyzer.FromPrometheus
 		w.Learner = p.history.learners[w.Name]
 		out.Analyzer.Workloads = append(out.Analyzer.Workloads, w)
@@ -150,14 +150,14 @@ func (p *player) at(name string) *seat {
 	return nil
 }
 
-// play runs over the recording interval by interval.
+// play plays the recording interval by interval.
 func (p *player) play(loop *cluster.Loop, stop func(played float64) bool) *Result {
 	out := &Result{From: p.from.Add(-p.report), To: p.to}
 	last := out.From
 	whole := max(p.to.Sub(p.from), p.report).Seconds()
 	for now := p.from; !now.After(p.to); now = p.after(now) {
 		if stop != nil && stop(now.Sub(p.from).Seconds()/whole) {
-			out.To = last // what was played is whole rounds
+			out.To = last // only whole rounds were played
 			break
 		}
 		for _, s := range p.seats {
@@ -176,8 +176,8 @@ func (p *player) play(loop *cluster.Loop, stop func(played float64) bool) *Resul
 	return out
 }
 
-// gap is how many rounds without any report are played, so that the planner holds workloads; the
-// rest of a longer gap is skipped.
+// gap is the number of rounds without any report that are played, so that the planner holds
+// workloads; the rest of a longer gap is skipped.
 const gap = 10
 
 // after returns the end of the next interval to play.
@@ -201,7 +201,7 @@ func (p *player) after(now time.Time) time.Time {
 	return next
 }
 
-// decide runs a round, and returns how much was moved.
+// decide runs a round, and returns the amount that it moved.
 func (p *player) decide(now time.Time, loop *cluster.Loop) float64 {
 	loop.Round(now)
 	moved := 0.0
@@ -213,11 +213,11 @@ func (p *player) decide(now time.Time, loop *cluster.Loop) float64 {
 	return moved
 }
 
-// play gives the loop what the workload would have reported for the interval
-// that ends at now, if the recording has a report for it.
+// play passes the loop the report of the workload for the interval that ends at now, if the
+// recording has one.
 func (s *seat) play(now time.Time, interval time.Duration, loop *cluster.Loop) {
 	for s.next < len(s.reports) && !s.reports[s.next].at.After(now.Add(-interval)) {
-		s.next++ // closer together than a report can be
+		s.next++ // two reports closer together than an interval
 	}
 	if s.next == len(s.reports) || s.reports[s.next].at.After(now) {
 		return

@@ -7,7 +7,7 @@ import (
 	"math/bits"
 )
 
-// MaxDepth is how deep objects and lists may be nested in what [End] reads.
+// MaxDepth is the deepest nesting of objects and lists that [End] reads.
 const MaxDepth = 1000
 
 // ErrCut means that a text ends within a value.
@@ -64,7 +64,7 @@ func (r *reader) open(object bool) error {
 	return nil
 }
 
-// next reads what follows a value within a container: its end, or another value.
+// next reads the token after a value within a container: its end, or another value.
 func (r *reader) next() error {
 	c, err := r.peek()
 	switch {
@@ -156,7 +156,7 @@ func (r *reader) key() error {
 	return nil
 }
 
-// peek returns the next byte that is no space.
+// peek returns the next byte that is not white space.
 func (r *reader) peek() (byte, error) {
 	for r.at < len(r.b) {
 		switch c := r.b[r.at]; c {
@@ -211,7 +211,7 @@ func special(b []byte, at int) int {
 	return at
 }
 
-// errEscape: a backslash is followed by an invalid character.
+// errEscape says that a backslash is followed by an invalid character.
 var errEscape = errors.New("unknown escape")
 
 // escape returns the length of an escape sequence.

@@ -177,8 +177,8 @@ func (v Value) Int() (n int64, ok bool) {
 	return int64(f), true
 }
 
-// Number returns the text of a number, with or without quotes; for anything else a text that is
-// no number.
+// Number returns the text of a number, with or without quotes; for another value it returns a text
+// that is not a number.
 func (v Value) Number() string { return v.digits() }
 
 // digits is the text of a number, with or without quotes.
@@ -250,7 +250,7 @@ func decimal(text string) bool {
 	return true
 }
 
-// space returns the offset of the first byte at or behind at that is no space.
+// space returns the offset of the first byte at or after at that is not white space.
 func space(v Value, at int) int {
 	for v[at] <= ' ' {
 		at++

@@ -1,5 +1,5 @@
-// Package spantest is the other end of the collector in its tests: a bus that
-// takes span frames and keeps what was in them. It carries nothing else.
+// Package spantest replaces the bus in tests of the collector: it accepts span frames and keeps
+// their spans. It carries nothing else.
 package spantest
 
 import (

@@ -1,4 +1,4 @@
-// Package polltest holds sources of samples to their contract, in every round of a test:
+// Package polltest tests that sources of samples meet their contract, in every round:
 //
 //   - a sample is valid, of a quantity that the source declares, and told once a round;
 //   - a value that is missing has a reason and is no number;

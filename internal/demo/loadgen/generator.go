@@ -175,7 +175,7 @@ func (p *play) target(ctx context.Context, i int, count *tally) {
 	}
 }
 
-// errStatus: the answer was not 200.
+// errStatus says that the status of the answer was not 200.
 var errStatus = errors.New("status is not 200")
 
 // send makes one request and reads its answer to the end.

@@ -7,7 +7,7 @@ import (
 	"github.com/trimtab/trimtab/quantile"
 )
 
-// Result is what the clients of one service counted over some time.
+// Result has the counts of one service's clients over some time.
 type Result struct {
 	Name string
 	// Over is how long it was watched.
@@ -80,7 +80,7 @@ func (t *tally) add(how outcome, latency time.Duration) {
 	}
 }
 
-// interval returns what was counted since the last call.
+// interval returns the counts since the last call.
 func (t *tally) interval(over time.Duration) Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -115,7 +115,7 @@ func serve(ctx context.Context, srv *http.Server, listener net.Listener) error {
 		l.drain(drain)
 	}
 	if srv.Shutdown(drain) != nil {
-		_ = srv.Close() // cuts what did not end in time
+		_ = srv.Close() // cuts requests that did not end in time
 	}
 	if err := <-failed; !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("serve on %s: %w", listener.Addr(), err)
@@ -141,7 +141,7 @@ func (s *server) handle(w http.ResponseWriter, r *http.Request, next string) {
 	s.meters.duration.Observe(time.Since(start).Seconds())
 }
 
-// work does what one request asks for and returns the status of its answer.
+// work does the work of one request and returns the status of its answer.
 func (s *server) work(ctx context.Context, start time.Time, next string) (int, error) {
 	cpu, wait := s.draw()
 	if err := s.queue.enter(ctx, start.Add(s.cfg.Patience)); err != nil {
@@ -198,7 +198,7 @@ func (s *server) call(ctx context.Context, url string) (int, error) {
 		return http.StatusBadGateway, fmt.Errorf("call %s: %w", url, err)
 	}
 	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body) // so that the connection is used again
+	_, _ = io.Copy(io.Discard, resp.Body) // read to the end, so that the connection is reused
 	if resp.StatusCode != http.StatusOK {
 		span.SetStatus(codes.Error, resp.Status)
 		return resp.StatusCode, fmt.Errorf("call %s: %s", url, resp.Status)

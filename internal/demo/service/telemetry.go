@@ -22,7 +22,7 @@ import (
 // "t=" and Unix seconds with a fraction, as routers and load balancers send it.
 const StartHeader = "X-Request-Start"
 
-// maxQueued bounds how long ago a start is believed.
+// maxQueued is how long ago the start of a request in a header may be to be accepted.
 const maxQueued = 30 * time.Second
 
 // SetRequestStart marks a request as received at t.

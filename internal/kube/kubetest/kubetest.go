@@ -20,7 +20,7 @@ import (
 	"testing"
 )
 
-// Object is one object as JSON has it.
+// Object is an object in decoded JSON.
 type Object = map[string]any
 
 // Server is the API server.
@@ -35,7 +35,7 @@ type Server struct {
 	history []event
 	// oldest is the first version from which a watch may begin.
 	oldest int
-	// fail says what a request is answered instead, 0: nothing.
+	// fail returns the status with which a request fails, 0: it does not.
 	fail func(r *http.Request) int
 	// ends closes all watches.
 	ends chan struct{}
@@ -44,15 +44,15 @@ type Server struct {
 	writes   []string
 	// bodies are the last patches, by path.
 	bodies map[string]Object
-	// patched are those that were let through, in order.
+	// patched are the accepted patches, in order.
 	patched []Patch
 	// before is called before a request is looked at.
 	before func(r *http.Request)
-	// lose is how many writes are carried out and answered 504.
+	// lose is the number of further writes that are carried out and answered 504.
 	lose int
-	// silent is open while watches tell nothing; nil: they do.
+	// silent is open while watches send nothing; nil: they send.
 	silent chan struct{}
-	// denied are rights that nobody has, such as "patch pods/resize".
+	// denied are rights that no client has, such as "patch pods/resize".
 	denied []string
 	// noResize makes it a server before 1.33, minor is its version.
 	noResize bool
@@ -111,14 +111,14 @@ func (s *Server) Patched() []Patch {
 	return slices.Clone(s.patched)
 }
 
-// Before sets what is called before each request is looked at; it may wait.
+// Before sets a function that is called before each request is handled; it may wait.
 func (s *Server) Before(f func(r *http.Request)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.before = f
 }
 
-// Fail sets what requests are answered; nil: as they are.
+// Fail sets a function that returns the status with which a request fails; nil: none fails.
 func (s *Server) Fail(f func(r *http.Request) int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *Server) Bodies() map[string]Object {
 	return maps.Clone(s.bodies)
 }
 
-// Lose has the server carry out so many PUTs and answer 504 to each.
+// Lose makes the server carry out n PUTs and answer 504 to each.
 func (s *Server) Lose(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,8 +82,8 @@ func (r *Real) Kwok() {
 	r.start("kwok", program, "--kubeconfig", r.Kubeconfig("admin"), "--config", r.write("stages.yaml", stages), "--manage-all-nodes", "--node-lease-duration-seconds", "0")
 }
 
-// Crowd makes so many nodes of 16 cores and Deployments svc-0000, ... in the namespace
-// shop, each with so many pods of half a core, and waits until all run.
+// Crowd creates nodes of 16 cores and Deployments svc-0000, ... in the namespace shop, each with
+// the given number of pods of half a core, and waits until all run.
 func (r *Real) Crowd(nodes, workloads, pods int) {
 	r.t.Helper()
 	r.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: trimtab}\n")

@@ -70,7 +70,7 @@ func (r *Real) ready() {
 }
 
 // RestartKubelet kills the kubelet of [Real.Node] and starts it again, and waits until it has
-// reported the node. It handles what was requested before that 30 s after its start.
+// reported the node. It handles earlier requests 30 s after its start.
 func (r *Real) RestartKubelet() {
 	r.t.Helper()
 	_ = r.kubelet.Kill() // its end is waited for by whoever started it
@@ -101,7 +101,7 @@ func (r *Real) GroupsOf(container string) (all []string) {
 	return all
 }
 
-// keepSysctls puts back what the kubelet sets for the whole host.
+// keepSysctls restores the sysctls that the kubelet sets for the whole host.
 func (r *Real) keepSysctls() {
 	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"} {
 		file := "/proc/sys/" + name
@@ -118,7 +118,7 @@ func (r *Real) groups() {
 		if _, err := os.Stat(filepath.Join(dir, "cgroup.procs")); err != nil {
 			continue
 		}
-		_ = os.MkdirAll(filepath.Join(dir, labGroup), 0o755) // the kubelet says what is missing
+		_ = os.MkdirAll(filepath.Join(dir, labGroup), 0o755) // on an error the kubelet says what is missing
 	}
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		if b, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/cpuset", file)); err == nil {
@@ -217,7 +217,7 @@ func (r *Real) endNode(kubelet, containerd *os.Process, socket string) {
 					_ = syscall.Kill(pid, syscall.SIGKILL)
 				}
 			}
-			_ = os.Remove(group) // what is still in use goes at the next try
+			_ = os.Remove(group) // groups in use are removed at the next try
 		}
 		return len(groups) == 0
 	})

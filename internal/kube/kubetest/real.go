@@ -134,7 +134,7 @@ func (r *Real) start(name string, args ...string) *os.Process {
 		r.t.Fatal(err)
 	}
 	r.t.Cleanup(func() {
-		_ = c.Process.Kill() // it may have ended
+		_ = c.Process.Kill() // on an error it has ended
 		_ = c.Wait()
 		_ = log.Close()
 		if r.t.Failed() {
@@ -243,7 +243,7 @@ spec:
 	r.Run(replicas)
 }
 
-// Run simulates the kubelet until so many pods run as their spec says.
+// Run simulates the kubelet until the given number of pods run as their specs say.
 func (r *Real) Run(pods int) {
 	r.t.Helper()
 	r.until(fmt.Sprintf("%d pods", pods), time.Minute, func() bool {
@@ -258,7 +258,7 @@ func (r *Real) Run(pods int) {
 	})
 }
 
-// Kubelet carries out what is asked for of one pod.
+// Kubelet simulates the kubelet for one pod.
 func (r *Real) Kubelet(pod Object) {
 	r.t.Helper()
 	m := Sub(pod, "metadata")
@@ -275,7 +275,7 @@ func (r *Real) Kubelet(pod Object) {
 		r.t.Fatal(err)
 	}
 	_, err = r.output("", "-n", "shop", "patch", "pod", fmt.Sprint(m["name"]), "--subresource=status", "--type=merge", "-p", string(b))
-	if err != nil && !strings.Contains(err.Error(), "(NotFound)") { // it may have gone since it was listed
+	if err != nil && !strings.Contains(err.Error(), "(NotFound)") { // it may have been removed since the listing
 		r.t.Fatal(err)
 	}
 }
@@ -290,8 +290,8 @@ func (r *Real) Pods() []Object {
 	return list.Items
 }
 
-// Wrote lists what a user did other than to look, as "VERB RESOURCE/SUBRESOURCE CODE",
-// from the server's audit log.
+// Wrote lists the requests of a user other than reads, as "VERB RESOURCE/SUBRESOURCE CODE", from
+// the server's audit log.
 func (r *Real) Wrote(user string) (all []string) {
 	r.t.Helper()
 	for _, e := range r.audited(user) {
@@ -312,7 +312,7 @@ type audit struct {
 	RequestReceivedTimestamp time.Time
 }
 
-// audited lists what a user asked.
+// audited lists the requests of a user.
 func (r *Real) audited(user string) (all []audit) {
 	r.t.Helper()
 	b, err := os.ReadFile(filepath.Join(r.dir, "audit.log"))

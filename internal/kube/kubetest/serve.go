@@ -102,7 +102,7 @@ func reason(status int) string {
 func answer(w http.ResponseWriter, status int, o any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(o) // who does not read it any more does not want it
+	_ = json.NewEncoder(w).Encode(o) // on an error the client is gone
 }
 
 func refuse(w http.ResponseWriter, status int, format string, args ...any) {
@@ -169,7 +169,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) {
 	answer(w, 200, Object{"kind": "List", "apiVersion": "v1", "metadata": Object{"resourceVersion": strconv.Itoa(s.version)}, "items": items})
 }
 
-// watch sends what changes, and first what is there where that is asked for.
+// watch sends changes, and first the existing objects if the request asks for them.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	from, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion")) // 0: from now
 	s.mu.Lock()
@@ -313,7 +313,7 @@ func same(o, body Object) bool {
 	text := func(o Object) string {
 		o = clone(o)
 		delete(Sub(o, "metadata"), "resourceVersion")
-		b, _ := json.Marshal(o) // it was JSON
+		b, _ := json.Marshal(o) // it was decoded from JSON
 		return string(b)
 	}
 	return text(o) == text(body)

@@ -2,7 +2,7 @@ package kubetest
 
 import "fmt"
 
-// The paths of what Shop makes.
+// The paths of the objects that Shop creates.
 const (
 	Deployment = "/apis/apps/v1/namespaces/shop/deployments/checkout"
 	replicaSet = "/apis/apps/v1/namespaces/shop/replicasets/checkout-7d9f"
@@ -55,7 +55,7 @@ func (s *Server) Shop(pods int, resources string) {
 	}
 }
 
-// Settle does what the controller does after a change of replicas: all are there.
+// Settle does the work of the controller after a change of replicas: all pods exist.
 func (s *Server) Settle() {
 	s.Edit(Deployment, func(o Object) {
 		n, status := Sub(o, "spec")["replicas"], Sub(o, "status")

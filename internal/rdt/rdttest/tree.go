@@ -28,26 +28,27 @@ import (
 type Spec struct {
 	// Ways of the last-level cache; 0: no cache allocation.
 	Ways int
-	// MinBits is the least of a mask, 1 if 0; Shareable what devices use.
+	// MinBits is the least number of bits of a mask, 1 if 0; Shareable are the ways that devices
+	// use.
 	MinBits   int
 	Shareable uint64
 	// CDP is the mount option cdp: code and data apart.
 	CDP bool
-	// NoBandwidth: no memory bandwidth allocation. Gran and Min are 10 if 0.
+	// NoBandwidth says that the CPU has no memory bandwidth allocation. Gran and Min are 10 if 0.
 	NoBandwidth bool
 	Gran, Min   int
 	// MBps is the mount option mba_MBps; Old a kernel without its file.
 	MBps, Old bool
 	// AMD counts bandwidth in eighths of GB/s.
 	AMD bool
-	// MPAM is how many bits of a percentage an Arm CPU keeps, as in Linux 7.1 (arch/arm64,
-	// mpam_resctrl.c): Gran and Min follow.
+	// MPAM is the number of bits of a percentage that an Arm CPU stores, as in Linux 7.1
+	// (arch/arm64, mpam_resctrl.c). Gran and Min follow from it.
 	MPAM int
 	// IOAlloc is the mask that devices fill, of all caches (Linux 6.19); 0: there is no io_alloc.
 	IOAlloc uint64
-	// RMIDs is how many groups there may be by monitors; 0: as many as CLOSIDs.
+	// RMIDs is the largest number of groups by monitors; 0: as many as CLOSIDs.
 	RMIDs int
-	// CLOSIDs is how many groups there may be, the default one included; 16 if 0.
+	// CLOSIDs is the largest number of groups, including the default one; 16 if 0.
 	CLOSIDs int
 	// Domains are the ids of the L3 caches; 0 alone if nil.
 	Domains []int
@@ -61,7 +62,7 @@ type group struct {
 	mode   string
 	// values are by resource and domain.
 	values map[string]map[int]uint64
-	// monitors are by domain and event; what is not there reads 0.
+	// monitors are by domain and event; a missing one reads 0.
 	monitors map[string]string
 }
 
@@ -73,10 +74,10 @@ type Tree struct {
 	// tasks has the group of each living task.
 	tasks  map[int]string
 	status string
-	// locked has room for the one who holds the lock.
+	// locked contains an element while the tree is locked.
 	locked chan struct{}
 	gone   bool
-	// fail is asked before each write, mkdir and rmdir.
+	// fail is called before each write, mkdir and rmdir; its error is the result.
 	fail func(op, name, value string) error
 	// before is called before each, without the lock: it may change the tree.
 	before func(op, name string)
@@ -156,7 +157,7 @@ func (t *Tree) Close() error { return nil }
 // Unmount makes every operation fail from now on.
 func (t *Tree) Unmount() { t.do(func() { t.gone = true }) }
 
-// Fail sets what is asked before each write, mkdir and rmdir; its error is the answer.
+// Fail sets a function that is called before each write, mkdir and rmdir; its error is the result.
 func (t *Tree) Fail(with func(op, name, value string) error) { t.do(func() { t.fail = with }) }
 
 // Before sets a function that is called before the next write, mkdir or rmdir of others, as
@@ -196,7 +197,7 @@ func (t *Tree) GroupOf(task int) (name string, there bool) {
 	return name, there
 }
 
-// Monitor sets what a file of mon_data says.
+// Monitor sets the content of a file of mon_data.
 func (t *Tree) Monitor(group string, domain int, event, text string) {
 	t.do(func() {
 		if g := t.groups[group]; g != nil {

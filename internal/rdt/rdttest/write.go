@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// change runs a command: the status is cleared before, and what it did is noted.
+// change runs a command. It clears the status before, and records the command.
 func (t *Tree) change(op, name, value string, run func() error) error {
 	t.mu.Lock()
 	before := t.before
@@ -48,7 +48,7 @@ func (t *Tree) say(err syscall.Errno, format string, args ...any) error {
 	return err
 }
 
-// Mkdir makes a group, with what is unused and what the other shareable groups have.
+// Mkdir creates a group, which gets the unused ways and those of other shareable groups.
 func (t *Tree) Mkdir(name string) error {
 	return t.change("mkdir", name, "", func() error {
 		switch {
@@ -181,7 +181,7 @@ func (t *Tree) writeTasks(dir, value string) error {
 	return nil
 }
 
-// staged is one value that was read and not applied yet.
+// staged is one value that was parsed and not applied yet.
 type staged struct {
 	resource string
 	domain   int

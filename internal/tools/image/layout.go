@@ -15,7 +15,7 @@ import (
 // object is a JSON object; encoding/json sorts its keys.
 type object = map[string]any
 
-// user is whom the program runs as: nobody that a host has by default.
+// user is the ID of the user that runs the program, which no host has by default.
 const user = 65532
 
 const media = "application/vnd.oci.image."

@@ -19,7 +19,7 @@ import (
 	"github.com/trimtab/trimtab/internal/tools/keda/scalers"
 )
 
-// answer is what one look gives: the values, or why there are none.
+// answer is the result of one look: the values, or why there are none.
 type answer struct {
 	Metric string    `json:"metric"`
 	Target float64   `json:"target"`

@@ -31,7 +31,7 @@ func Run(client *http.Client, traced func(http.Handler) http.Handler) error {
 	}
 	go func() {
 		for range time.Tick(time.Second) {
-			_ = get(context.Background(), "/poll") // the next one comes in a second
+			_ = get(context.Background(), "/poll") // the next poll follows in a second
 		}
 	}()
 	work := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
