@@ -124,6 +124,11 @@ func TestARequestPassesUnchangedWithItsHostAndTrailersAndIsCounted(t *testing.T)
 		t.Errorf("%+v", d)
 	}
 	_, metrics := get(t, "http://"+g.AdminAddress()+"/metrics")
+	for _, name := range []string{"limit", "in_flight", "queued", "connections", "request_seconds_bucket", "wait_seconds_bucket"} { // of the board
+		if !strings.Contains(metrics, "\ntrimtab_gate_"+name+"{") {
+			t.Errorf("no metric trimtab_gate_%s", name)
+		}
+	}
 	if !strings.Contains(metrics, `trimtab_gate_requests_total{class="all",outcome="in_time",workload="shop"} 1`) || strings.Contains(metrics, "trimtab_planner") {
 		t.Error(metrics)
 	}

@@ -157,6 +157,7 @@ func silent() map[string]string {
 // has them and asks for their metrics (see [program.boardHasMetrics]).
 func elsewhere() map[string]string {
 	return map[string]string{
+		"gate.json /":                                          "TestARequestPassesUnchangedWithItsHostAndTrailersAndIsCounted of package gate: a gate is a process of its own",
 		"colocate.json /":                                      "TestRealJobsGrowAndAreFrozenBesideAService",
 		"speculate.json / Machines":                            "TestNoTaskIsLostOrRunsTwiceAtOnceWhenAProcessIsKilled",
 		"speculate.json / Time to store":                       "TestNoTaskIsLostOrRunsTwiceAtOnceWhenAProcessIsKilled",
