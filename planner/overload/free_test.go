@@ -175,13 +175,21 @@ func TestWhatThoseLeaveThatNothingStopsGoesToTheOthers(t *testing.T) {
 		w.count(.33, true)
 		w.second(second, []float64{.45, .45, .6}, none)
 	}
-	for i := range 2 {
-		w.members[i].Turn.Take(overload.Report{Time: at(8), Performance: &none[0], SLO: .9, Costs: .45, Late: .3})
-	}
 	for second := 8; second < 40; second++ {
 		w.of(0, .2, false)
 		w.of(1, .2, false)
 		w.of(2, .2, true)
+		for i := range 2 {
+			w.members[i].Turn.Take(overload.Report{Time: at(second), Performance: &none[0], SLO: .9, Costs: .45, Late: .3})
+		}
+		if second == 8 { // nothing is reported after the backlog
+			state, _, turns := overload.Decide(w.state, overload.Round{Now: at(8), Units: 100, Unit: .01, Policy: w.policy, Members: w.members})
+			w.state = state
+			for i := range turns {
+				w.members[i].Turn = turns[i]
+			}
+			continue
+		}
 		w.second(second, []float64{.45, .45, .1}, none)
 	}
 	if got := w.slices()[2]; !w.capped()[2] || got < 25 || got > 40 {
