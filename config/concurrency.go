@@ -22,7 +22,7 @@ type Concurrency struct {
 	Min int `yaml:"min" want:"1 to 1000000" hint:"with none nothing would ever be answered"`
 	// Most that it, or each server, may have in service, and what no limit counts as. Left out: 1000.
 	Max int `yaml:"max" want:"1 to 1000000" hint:"the default is 1000"`
-	// A limit of its own choice, of all servers together, which trimtab keeps set. Left out: cores × highest use at the SLO / CPU time of a request × time of a request, once all of them were measured; until then it stays as it is.
+	// A fixed limit, for all servers together, which trimtab keeps set. Left out: cores × highest use at the SLO / CPU time of a request × time of a request, once all of them were measured; until then it stays as it is.
 	Value int `yaml:"value" want:"1 to 1000000" hint:"remove it: trimtab then derives the limit"`
 }
 

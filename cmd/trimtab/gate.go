@@ -55,7 +55,7 @@ func (c *gateCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	debug.SetGCPercent(25)
 	ballast := make([]byte, 64<<20)
 	defer runtime.KeepAlive(ballast)
-	fmt.Fprintf(t.out, "%s: %s goes to %s; answers within %v, refuses what cannot be; limits and metrics at %s\n",
+	fmt.Fprintf(t.out, "%s: %s goes to %s; answers within %v, and refuses at once requests that it cannot answer in that time; limits and metrics at %s\n",
 		c.Workload, g.Address(), c.To, c.Within, g.AdminAddress())
 	return g.Run(ctx)
 }

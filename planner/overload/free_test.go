@@ -142,3 +142,57 @@ func TestWhereOneUnitIsMissingItIsWhoWantsMostThatIsNotServed(t *testing.T) {
 		}
 	}
 }
+
+// Where all are served and the last in turn is late, nobody is behind it who could use up what it
+// needs: no limit would help it. One with another behind it is helped.
+func TestTheLastInTurnIsLateWithoutALimitForAnybody(t *testing.T) {
+	for late, limits := range []bool{true, true, false} { // by rank - 1
+		w := newWorld(welfare.Social{}, 3)
+		for i := range w.members {
+			m := &w.members[i]
+			m.Turn.Wants, m.Turn.At, m.Turn.Rank, m.Turn.Slice, m.Turn.Reports, m.Missed = .3, at(40), i+1, 30, 5, 0
+			if m.Turn.Served = at(40); i == late {
+				m.Turn.Served, m.Missed = at(30), 5
+			}
+		}
+		s := overload.State{Lasts: true, ChoseAt: at(20), AskedAt: at(20)}
+		s, _, _ = overload.Decide(s, overload.Round{Now: at(40), Units: 100, Unit: .01, Policy: w.policy, Members: w.members})
+		if s.Capping != limits {
+			t.Errorf("rank %d is late: limits %v, want %v", late+1, s.Capping, limits)
+		}
+	}
+}
+
+// Both that are served use .2 of the pool and nothing stops them: the third may have what they leave,
+// up to 100 - 1.5·(20+20) = 40 units, whatever their reports still tell of a backlog. A share that
+// would grow by less than a third stays.
+func TestWhatThoseLeaveThatNothingStopsGoesToTheOthers(t *testing.T) {
+	w := newWorld(welfare.Social{}, 3)
+	for i := range w.members {
+		w.members[i].Window = 20 * time.Second
+	}
+	for second := range 8 { // far more than the pool has: limits at once
+		w.count(.33, true)
+		w.second(second, []float64{.45, .45, .6}, none)
+	}
+	for second := 8; second < 40; second++ {
+		w.of(0, .2, false)
+		w.of(1, .2, false)
+		w.of(2, .2, true)
+		for i := range 2 {
+			w.members[i].Turn.Take(overload.Report{Time: at(second), Performance: &none[0], SLO: .9, Costs: .45, Late: .3})
+		}
+		if second == 8 { // nothing is reported after the backlog
+			state, _, turns := overload.Decide(w.state, overload.Round{Now: at(8), Units: 100, Unit: .01, Policy: w.policy, Members: w.members})
+			w.state = state
+			for i := range turns {
+				w.members[i].Turn = turns[i]
+			}
+			continue
+		}
+		w.second(second, []float64{.45, .45, .1}, none)
+	}
+	if got := w.slices()[2]; !w.capped()[2] || got < 25 || got > 40 {
+		t.Errorf("the third has %d units, a limit: %v; want 25 to 40", got, w.capped())
+	}
+}

@@ -162,8 +162,6 @@ func (b *bench) play(ctx context.Context, t *stage, load float64) (*result, erro
 		x := row{Name: name}
 		var err error
 		switch {
-		case name == rowThrough:
-			x.Missing = "not there yet"
 		case name == rowGate && !has(ctx, b.Trimtab, "gate"):
 			x.Missing = "this trimtab has no gate"
 		default:

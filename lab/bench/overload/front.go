@@ -19,7 +19,6 @@ const (
 	rowGradient2 = "gradient2"
 	rowEnvoy     = "envoy"
 	rowGate      = "gate"
-	rowThrough   = "trimtab-haproxy"
 )
 
 // rowPlain is a proxy of Go's library that has no limit: it stands only beside what other proxies
@@ -28,7 +27,7 @@ const rowPlain = "go"
 
 // rowNames are all of them, in order.
 func rowNames() []string {
-	return []string{rowNothing, rowWeights, rowHAProxy, rowGradient2, rowEnvoy, rowGate, rowThrough}
+	return []string{rowNothing, rowWeights, rowHAProxy, rowGradient2, rowEnvoy, rowGate}
 }
 
 // front is a proxy that stands before a service; nil: nothing does.

@@ -41,7 +41,7 @@ func TestTheVerdictNamesWhoIsBestAndWhetherAProxyIsWorthIt(t *testing.T) {
 		{Name: rowNothing, figures: figures{Goodput: 0.1, Critical: &half}},
 		{Name: rowHAProxy, figures: figures{Goodput: 0.90, Critical: &one}},
 		{Name: rowEnvoy, figures: figures{Goodput: 0.92, Critical: &half}},
-		{Name: rowThrough, Missing: "not there yet"},
+		{Name: rowGate, Missing: "this trimtab has no gate"},
 	}}
 	got := strings.Join(verdict([]*result{r}), "\n")
 	for _, want := range []string{"most in time by envoy, haproxy (0.92", "critical requests by haproxy (100.0% in time)", "without a proxy 0.10"} {
@@ -62,7 +62,7 @@ func TestFlagsThatMakeNoSenseAreErrors(t *testing.T) {
 		}
 	}
 	o, err := parse(nil)
-	if err != nil || len(o.Services) != 3 || len(o.Rows) != 7 || o.Patience != 5*o.Within {
+	if err != nil || len(o.Services) != 3 || len(o.Rows) != 6 || o.Patience != 5*o.Within {
 		t.Errorf("%+v, %v", o, err)
 	}
 }
