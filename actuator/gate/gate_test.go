@@ -17,6 +17,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/knobtest"
+	"github.com/trimtab/trimtab/internal/proctest"
 )
 
 // imitation answers as the admin API of a gate does, but that its leases end when the test says so.
@@ -31,7 +32,7 @@ type imitation struct {
 func imitate(t *testing.T) *imitation {
 	t.Helper()
 	i := &imitation{}
-	socket := filepath.Join(t.TempDir(), "gate")
+	socket := filepath.Join(proctest.SocketDir(t), "gate")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)

@@ -12,12 +12,13 @@ import (
 	knob "github.com/trimtab/trimtab/actuator/gate"
 	"github.com/trimtab/trimtab/actuator/knobtest"
 	"github.com/trimtab/trimtab/gate"
+	"github.com/trimtab/trimtab/internal/proctest"
 )
 
 // real runs a gate, whose admin address is url, until stop is called or the test ends.
 func real(t *testing.T) (url string, stop func()) {
 	t.Helper()
-	url = "unix:" + filepath.Join(t.TempDir(), "gate")
+	url = "unix:" + filepath.Join(proctest.SocketDir(t), "gate")
 	g, err := gate.Open(t.Context(), gate.Config{
 		Listen: "127.0.0.1:0", To: "http://127.0.0.1:9", Workload: "shop", Within: time.Second, Admin: url,
 		Upstream: time.Second, Connections: 10, Logger: slog.New(slog.DiscardHandler),

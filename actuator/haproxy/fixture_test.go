@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/trimtab/trimtab/internal/proctest"
 )
 
 // imitation answers as HAProxy 2.6 does on its stats socket.
@@ -31,7 +33,7 @@ type imitation struct {
 func imitate(t *testing.T) (*imitation, string) {
 	t.Helper()
 	i := &imitation{pid: "100", level: "admin", limits: map[string]uint32{"web1": 0, "web2": 30}, done: make(chan struct{})}
-	socket := filepath.Join(t.TempDir(), "s")
+	socket := filepath.Join(proctest.SocketDir(t), "s")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +138,7 @@ func real(t *testing.T) *haproxy {
 	if err != nil {
 		t.Skip("no haproxy is installed")
 	}
-	h := &haproxy{dir: t.TempDir()}
+	h := &haproxy{dir: proctest.SocketDir(t)}
 	h.socket = filepath.Join(h.dir, "s")
 	h.configure(t, 0)
 	h.command = exec.Command(path, "-W", "-f", filepath.Join(h.dir, "haproxy.cfg"))

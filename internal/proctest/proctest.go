@@ -1,5 +1,5 @@
 // Package proctest finds and ends the processes that a test started, and those that
-// these started in turn.
+// these started in turn, and gives them directories for sockets.
 //
 // A watchdog starts another one for one that is killed: to list processes once and to
 // kill these leaves the one that was started in between. So End kills until none is left.
