@@ -37,3 +37,18 @@ func TestTheCommittedBoardsAndRulesAreTheGeneratedOnes(t *testing.T) {
 		}
 	}
 }
+
+// The chart's templates read only what lies in the chart's folder.
+func TestTheChartHasALinkToEachBoardAndTheRules(t *testing.T) {
+	for name, want := range Generate() {
+		link := filepath.Join("..", "deploy", "helm", "trimtab", "files", filepath.Base(name))
+		got, err := os.ReadFile(link)
+		if err != nil {
+			t.Errorf("the chart lacks %s: ln -s ../../../../dashboards/%s %s", name, name, link)
+			continue
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s is not dashboards/%s", link, name)
+		}
+	}
+}
