@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -43,18 +42,13 @@ func OpenWeight(c Config) (*Weight, error) {
 // weightKind is the format name in what Undo returns.
 const weightKind = "cgroup-weight/1"
 
-// ReopenWeight opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo
-// belongs to another kind of knob.
-func ReopenWeight(b []byte) (*Weight, error) {
-	var u undo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != weightKind {
-		return nil, fmt.Errorf("reopen cgroup weight %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	return OpenWeight(u.Config)
+// ReopenWeight opens the knob that undo describes; see [actuator.Reopen].
+func ReopenWeight(undo []byte) (*Weight, error) {
+	return actuator.Reopen(weightKind, undo, OpenWeight)
 }
 
 // Undo describes the knob for ReopenWeight.
-func (k *Weight) Undo() []byte { return actuator.UndoOf(undo{Kind: weightKind, Config: k.config}) }
+func (k *Weight) Undo() []byte { return actuator.UndoOf(weightKind, k.config) }
 
 // shared reports whether the group has version 1's shares.
 func (k *Weight) shared() bool { return k.Version("cpu.shares") == 1 }
