@@ -127,17 +127,21 @@ func (k *Weight) Write(ctx context.Context, a trimtab.Amount) error {
 		return fmt.Errorf("write weight of cgroup %s: %w", k.config.Path, err)
 	}
 	next := k.Nearest(a)
-	if k.shared() {
-		return k.weighed(k.Files.Write("cpu.shares", strconv.FormatInt(int64(k.shares(next)), 10)))
-	}
-	if k.Unit() != "" {
+	switch {
+	case k.shared():
+	case k.Unit() != "":
 		return k.SetUnit(ctx, "CPUWeight", uint64(next.Value)) // 0 sets CPUWeight=idle
-	}
-	if next.Value == 0 {
+	case next.Value == 0:
 		return k.Files.Write("cpu.idle", "1")
 	}
-	return k.weighed(k.Files.Write("cpu.weight", strconv.FormatInt(int64(next.Value), 10)))
+	return k.put(next)
 }
 
-// weighed adds to the kernel's refusal of a weight its cause.
-func (k *Weight) weighed(err error) error { return whyWeight(k.root, k.config.Path, err) }
+// put writes a weight to the group's file, and adds to the kernel's refusal its cause.
+func (k *Weight) put(a trimtab.Amount) error {
+	v := a.Value
+	if k.shared() {
+		v = k.shares(a)
+	}
+	return whyWeight(k.root, k.config.Path, k.Files.Write(k.file(), strconv.FormatInt(int64(v), 10)))
+}
