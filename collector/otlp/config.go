@@ -34,8 +34,7 @@ type Config struct {
 	// MaxConnections bounds the open connections of each listener; more wait
 	// to be accepted. 0 means 4096.
 	MaxConnections int
-	// Register adds further services to the gRPC server, such as Jaeger's. They use generated
-	// types of protobuf, or [Request] and [Answer].
+	// Register adds further services to the gRPC server, such as Jaeger's; each is a [Service].
 	Register func(grpc.ServiceRegistrar)
 	// Log receives the log of the servers; nil: slog.Default().
 	Log *slog.Logger

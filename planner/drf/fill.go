@@ -95,7 +95,7 @@ func (f *filler) fill(run Runner, stop func() bool) {
 // start sets the cells to their first sums and queues all resources.
 func (f *filler) start(run Runner) {
 	f.run, f.threads = run, run.Threads()
-	copy(f.cells, f.m.first)
+	copy(f.cells, f.m.cols.first)
 	clear(f.whole)
 	f.states.reset()
 	f.limit, f.stopped, f.reached = 0, false, 0
@@ -157,17 +157,17 @@ func (f *filler) renew() bool {
 // needed yet.
 func (f *filler) look(c uint32, low, high uint64) uint64 {
 	x := &f.cells[c]
-	if x.rate >= f.m.sure.rate && x.rate >= f.m.sure.perRoom*x.room && x.room >= littleRoom {
+	if x.rate >= f.m.cols.sure.rate && x.rate >= f.m.cols.sure.perRoom*x.room && x.room >= littleRoom {
 		return max(low, math.Float64bits(x.room/x.rate))
 	}
-	if x.rate < f.m.sure.alone {
+	if x.rate < f.m.cols.sure.alone {
 		return never
 	}
 	return f.lookClosely(c, low, high)
 }
 
 func (f *filler) lookClosely(c uint32, low, high uint64) uint64 {
-	x, g, s := &f.cells[c], f.m.guards[c], &f.m.column[c]
+	x, g, s := &f.cells[c], f.m.cols.guards[c], &f.m.cols.span[c]
 	if x.rate < float64(g.alone) {
 		return never
 	}
@@ -186,7 +186,7 @@ func (f *filler) lookClosely(c uint32, low, high uint64) uint64 {
 	if lostRoom {
 		f.resumRoom(c)
 	}
-	if x.room < noise && x.room <= noise*f.m.first[c].room {
+	if x.room < noise && x.room <= noise*f.m.cols.first[c].room {
 		return low
 	}
 	return max(low, math.Float64bits(x.room/x.rate))

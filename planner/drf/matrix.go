@@ -20,14 +20,7 @@ type Matrix struct {
 	rows    []Span
 	limits  []float64 // highest level by the tenant's own limit; +Inf: none
 
-	columns     []uint32 // row numbers, by resource
-	columnsUsed int
-	column      []Span
-	columnEnd   []uint32
-	changes     []uint32 // changes of each column since its cell was last summed
-	first       []Cell   // the cells before any tenant freezes
-	guards      []Guard
-	sure        sure
+	cols columns
 
 	row, tenant     []uint32 // tenant → row, row → tenant
 	place, resource []uint32 // resource → column, column → resource
@@ -38,6 +31,18 @@ type Matrix struct {
 	sealed          bool
 	scratch         []Entry
 	filler          filler
+}
+
+// columns has, for each resource, the rows that demand it.
+type columns struct {
+	rows    []uint32 // row numbers, by column
+	used    int      // number of rows in use
+	span    []Span   // the rows of each column
+	end     []uint32 // end of each column's space in rows
+	changes []uint32 // changes of each column since its cell was last summed
+	first   []Cell   // the cells before any tenant freezes
+	guards  []Guard
+	sure    sure
 }
 
 // NewMatrix returns an empty matrix in the arena's memory. capacities and room
@@ -72,15 +77,15 @@ func (m *Matrix) lay(a Arena) {
 	s := m.size
 	m.filler.calendar.lay(s.Resources, &a) // first: its chunks are lines of the cache
 	m.entries = take(&a.Entries, s.Entries)
-	m.rows, m.column = take(&a.Spans, s.Tenants), take(&a.Spans, s.Resources)
+	m.rows, m.cols.span = take(&a.Spans, s.Tenants), take(&a.Spans, s.Resources)
 	m.limits = take(&a.Numbers, s.Tenants)
-	m.columns = take(&a.Indices, s.Entries+2*s.Resources)
-	m.columnEnd, m.changes = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
+	m.cols.rows = take(&a.Indices, s.Entries+2*s.Resources)
+	m.cols.end, m.cols.changes = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
 	m.row, m.tenant = take(&a.Indices, s.Tenants), take(&a.Indices, s.Tenants)
 	m.place, m.resource = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
 	m.limited = take(&a.Indices, s.Tenants)
-	m.first = take(&a.Cells, s.Resources)
-	m.guards = take(&a.Guards, s.Resources)
+	m.cols.first = take(&a.Cells, s.Resources)
+	m.cols.guards = take(&a.Guards, s.Resources)
 	m.filler.lay(m, a)
 }
 
@@ -206,23 +211,23 @@ func sortRow(row []Entry) {
 // the last Add and before Update and Solve.
 func (m *Matrix) Seal() {
 	m.index()
-	for c := range m.first {
-		m.first[c] = Cell{room: m.room[m.resource[c]]}
-		m.guards[c].alone = math.MaxFloat32
-		m.changes[c] = 0
+	for c := range m.cols.first {
+		m.cols.first[c] = Cell{room: m.room[m.resource[c]]}
+		m.cols.guards[c].alone = math.MaxFloat32
+		m.cols.changes[c] = 0
 	}
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
 			a := e.rate()
-			m.first[e.column].rate += a
-			g := &m.guards[e.column]
+			m.cols.first[e.column].rate += a
+			g := &m.cols.guards[e.column]
 			g.alone = min(g.alone, float32(a)) // alone has the least rate here, until it is computed below
 		}
 	}
-	m.sure = sure{alone: math.MaxFloat64}
-	for c := range m.first {
-		m.guards[c] = guard(m.first[c].rate, m.column[c].length, float64(m.guards[c].alone))
-		m.sure.add(m.guards[c])
+	m.cols.sure = sure{alone: math.MaxFloat64}
+	for c := range m.cols.first {
+		m.cols.guards[c] = guard(m.cols.first[c].rate, m.cols.span[c].length, float64(m.cols.guards[c].alone))
+		m.cols.sure.add(m.cols.guards[c])
 	}
 	m.limitedStale = true
 	m.sealed = true
@@ -230,24 +235,24 @@ func (m *Matrix) Seal() {
 
 // index lists the rows of each column, with space for one more row.
 func (m *Matrix) index() {
-	clear(m.column)
+	clear(m.cols.span)
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
-			m.column[e.column].length++
+			m.cols.span[e.column].length++
 		}
 	}
 	at := uint32(0)
-	for c := range m.column {
-		m.column[c].start = at
-		at += m.column[c].length + 1
-		m.columnEnd[c] = at
-		m.column[c].length = 0
+	for c := range m.cols.span {
+		m.cols.span[c].start = at
+		at += m.cols.span[c].length + 1
+		m.cols.end[c] = at
+		m.cols.span[c].length = 0
 	}
-	m.columnsUsed = int(at)
+	m.cols.used = int(at)
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
-			s := &m.column[e.column]
-			m.columns[s.end()] = uint32(i)
+			s := &m.cols.span[e.column]
+			m.cols.rows[s.end()] = uint32(i)
 			s.length++
 		}
 	}

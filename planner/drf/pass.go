@@ -51,7 +51,7 @@ func (f *filler) pass(bound uint64) {
 func (f *filler) choose(bound uint64) int {
 	walked := 0
 	for k, c := range f.front {
-		length := int(f.m.column[c.column].length)
+		length := int(f.m.cols.span[c.column].length)
 		if c.key > bound || k > 0 && walked+length > walkBudget {
 			return k
 		}
@@ -76,7 +76,7 @@ func (f *filler) choose(bound uint64) int {
 
 // long reports whether a column must be summed again before its T counts.
 func (f *filler) long(c uint32) bool {
-	if f.m.column[c].length <= fewColumns {
+	if f.m.cols.span[c].length <= fewColumns {
 		return false
 	}
 	rate, ok := f.whole[c]
@@ -97,7 +97,7 @@ func (f *filler) gather(of []candidate) {
 	at := uint32(0)
 	for k := range of {
 		of[k].at = at
-		at += f.m.column[of[k].column].length
+		at += f.m.cols.span[of[k].column].length
 	}
 	parts := f.threads
 	if parts == 1 || int(at) < f.worth {
@@ -122,11 +122,11 @@ func (f *filler) gatherSome(of []candidate) (touched uint32) {
 }
 
 func (f *filler) gatherOne(c *candidate) {
-	s := f.m.column[c.column]
+	s := f.m.cols.span[c.column]
 	to := f.gathered[c.at : c.at+s.length]
 	n := 0
 	state := f.states.bits
-	for _, i := range f.m.columns[s.start:s.end()] {
+	for _, i := range f.m.cols.rows[s.start:s.end()] {
 		to[n] = i
 		n += int((state[i/32]>>(i%32*2)&3 - 1) >> 63) // 1 if the row is active; the branch would be unpredictable
 	}

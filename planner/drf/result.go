@@ -119,5 +119,5 @@ func (m *Matrix) SweepNarrow(sums []float64) {
 
 // Demanded reports whether any tenant demands a resource.
 func (r Result) Demanded(resource int) bool {
-	return r.m.column[r.m.place[resource]].length > 0
+	return r.m.cols.span[r.m.place[resource]].length > 0
 }

@@ -138,7 +138,7 @@ func find(row []Entry, column uint32, guess int) int {
 func (f *filler) touchColumns(of []candidate) (n int, touched uint32) {
 	n = min(len(of), ahead)
 	for _, c := range of[:n] {
-		touched += f.m.columns[f.m.column[c.column].start]
+		touched += f.m.cols.rows[f.m.cols.span[c.column].start]
 	}
 	return n, touched
 }
@@ -156,8 +156,8 @@ func (f *filler) touchCells(of []uint32) (n int, touched uint32) {
 // resumRate sums F again over the active tenants, with compensation of rounding errors (Neumaier).
 func (f *filler) resumRate(c uint32) {
 	var rate sum
-	s := f.m.column[c]
-	for _, i := range f.m.columns[s.start:s.end()] {
+	s := f.m.cols.span[c]
+	for _, i := range f.m.cols.rows[s.start:s.end()] {
 		if f.states.of(i)&isFrozen == 0 {
 			rate.add(f.m.rateOf(i, c))
 		}
@@ -168,13 +168,13 @@ func (f *filler) resumRate(c uint32) {
 // resumRoom does the same for U, over the frozen tenants.
 func (f *filler) resumRoom(c uint32) {
 	var used sum
-	s := f.m.column[c]
-	for _, i := range f.m.columns[s.start:s.end()] {
+	s := f.m.cols.span[c]
+	for _, i := range f.m.cols.rows[s.start:s.end()] {
 		if f.states.of(i)&isFrozen != 0 {
 			used.add(f.m.rateOf(i, c) * f.states.level[i])
 		}
 	}
-	used.add(-f.m.first[c].room)
+	used.add(-f.m.cols.first[c].room)
 	f.cells[c].room = -used.value()
 }
 

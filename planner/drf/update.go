@@ -63,11 +63,11 @@ func (m *Matrix) roomFor(old Span, row []Entry) error {
 	}
 	need := 0
 	for _, e := range row {
-		if s := m.column[e.column]; s.end() == m.columnEnd[e.column] {
+		if s := m.cols.span[e.column]; s.end() == m.cols.end[e.column] {
 			need += moved(s.length)
 		}
 	}
-	if m.columnsUsed+need > len(m.columns) {
+	if m.cols.used+need > len(m.cols.rows) {
 		m.index()
 	}
 	return nil
@@ -78,8 +78,8 @@ func moved(length uint32) int { return int(length) + int(length)/8 + 4 }
 
 // leave removes a row from a column.
 func (m *Matrix) leave(e Entry, row uint32) {
-	s := &m.column[e.column]
-	rows := m.columns[s.start:s.end()]
+	s := &m.cols.span[e.column]
+	rows := m.cols.rows[s.start:s.end()]
 	for k := range rows {
 		if rows[k] == row {
 			rows[k] = rows[len(rows)-1]
@@ -87,53 +87,53 @@ func (m *Matrix) leave(e Entry, row uint32) {
 		}
 	}
 	s.length--
-	x := &m.first[e.column]
+	x := &m.cols.first[e.column]
 	x.rate -= e.rate()
 	m.refresh(e.column)
 }
 
 // join adds a row to a column, which moves behind the others if it is full.
 func (m *Matrix) join(e Entry, row uint32) {
-	s := &m.column[e.column]
-	if s.end() == m.columnEnd[e.column] {
-		to := uint32(m.columnsUsed)
-		copy(m.columns[to:], m.columns[s.start:s.end()])
+	s := &m.cols.span[e.column]
+	if s.end() == m.cols.end[e.column] {
+		to := uint32(m.cols.used)
+		copy(m.cols.rows[to:], m.cols.rows[s.start:s.end()])
 		s.start = to
-		m.columnsUsed += moved(s.length)
-		m.columnEnd[e.column] = uint32(m.columnsUsed)
+		m.cols.used += moved(s.length)
+		m.cols.end[e.column] = uint32(m.cols.used)
 	}
-	m.columns[s.end()] = row
+	m.cols.rows[s.end()] = row
 	s.length++
-	x := &m.first[e.column]
+	x := &m.cols.first[e.column]
 	x.rate += e.rate()
-	m.guards[e.column].alone = min(m.guards[e.column].alone, float32(e.rate()/2))
+	m.cols.guards[e.column].alone = min(m.cols.guards[e.column].alone, float32(e.rate()/2))
 }
 
 // refresh sums a column again if it lost digits or changed often.
 func (m *Matrix) refresh(c uint32) {
-	x := &m.first[c]
-	m.changes[c]++
-	if m.column[c].length == 0 {
-		x.rate, m.changes[c] = 0, 0
+	x := &m.cols.first[c]
+	m.cols.changes[c]++
+	if m.cols.span[c].length == 0 {
+		x.rate, m.cols.changes[c] = 0, 0
 		return
 	}
-	g := m.guards[c]
+	g := m.cols.guards[c]
 	smallest := 2 * float64(g.alone)
-	n := m.column[c].length
+	n := m.cols.span[c].length
 	// The error is relative to the largest F since the last sum.
 	most := max(x.rate, float64(g.least)*0x1p12/math.Sqrt(float64(n)))
-	if m.changes[c] > oftenChanged || x.lostRate(g) {
+	if m.cols.changes[c] > oftenChanged || x.lostRate(g) {
 		var rate sum
 		smallest = math.MaxFloat32
-		s := m.column[c]
-		for _, i := range m.columns[s.start:s.end()] {
+		s := m.cols.span[c]
+		for _, i := range m.cols.rows[s.start:s.end()] {
 			a := m.rateOf(i, c)
 			rate.add(a)
 			smallest = min(smallest, a)
 		}
-		x.rate, m.changes[c] = rate.value(), 0
+		x.rate, m.cols.changes[c] = rate.value(), 0
 		most = x.rate
 	}
-	m.guards[c] = guard(most, n, smallest)
-	m.sure.add(m.guards[c])
+	m.cols.guards[c] = guard(most, n, smallest)
+	m.cols.sure.add(m.cols.guards[c])
 }
