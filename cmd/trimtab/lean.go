@@ -42,15 +42,15 @@ func growth(live, room uint64) int {
 
 // stayLean lets the heap grow by room bytes before a collection, or by a quarter of the live heap
 // where that is more, until ctx ends: a small process collects seldom, and a large one does not
-// double. GOGC in the environment replaces it. It also drops unused pages of the program's own
-// file.
+// double. GOGC in the environment replaces it. It also keeps few pages of the program's own file
+// resident.
 func stayLean(ctx context.Context, room uint64) {
 	now, fixed := leanPercent, os.Getenv("GOGC") != ""
 	if !fixed {
 		debug.SetGCPercent(now)
 	}
 	// If /proc does not show the mappings, the pages stay, which only costs memory.
-	_, failed := dropPages()
+	failed := shrinkPages()
 	go func() {
 		t := time.NewTicker(leanEvery)
 		defer t.Stop()
@@ -84,6 +84,6 @@ func waitLean() {
 		debug.SetGCPercent(leanPercent)
 	}
 	debug.FreeOSMemory()
-	_, _ = dropPages()               // see stayLean
+	_ = shrinkPages()                // see stayLean
 	_ = hostfs.LimitMemory(waitRoom) // without the limit the process works, too
 }

@@ -30,8 +30,8 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	if row.Code == Discovered {
 		e.Draft, _ = Draft(&row, "", 0)
 	}
-	if s.estimate != nil {
-		e.Inputs, e.Counters, e.Model = s.inputs(now), s.estimate.CountersAt(now), s.estimate.Model
+	if s.estimate.Value != nil {
+		e.Inputs, e.Counters, e.Model = s.inputs(now), s.estimate.Value.CountersAt(now), s.estimate.Value.Model
 	}
 	m.decision(&e, s, &row)
 	if history > 0 {
@@ -64,8 +64,8 @@ func (m *moment) holds(s *state, row *Row) Holds {
 			h.Barred = o.knob.Barred
 		}
 	}
-	if h.Fast = s.fast(); h.Fast != nil && s.estimate != nil {
-		h.Fast.Fixed = s.estimate.Fixed
+	if h.Fast = s.fast(); h.Fast != nil && s.estimate.Value != nil {
+		h.Fast.Fixed = s.estimate.Value.Fixed
 	}
 	if row.Allocation != nil {
 		h.Baseline = &d.baseline
@@ -76,12 +76,10 @@ func (m *moment) holds(s *state, row *Row) Holds {
 // learnt returns what the analyzer knows of the workload.
 func (m *moment) learnt(s *state, row *Row, observations int) Learnt {
 	l := Learnt{Reports: row.Reports, Observations: s.observations(min(max(observations, 0), MaxObservations))}
-	if s.estimate != nil {
-		l.Curve, l.Forecast, l.LoadAge, l.LoadStale = s.estimate.Curve, s.estimate.Load, row.LoadAge, row.LoadStale
+	if s.estimate.Value != nil {
+		l.Curve, l.Forecast, l.LoadAge, l.LoadStale = s.estimate.Value.Curve, s.estimate.Value.Load, row.LoadAge, row.LoadStale
 	}
-	if c := s.contributions; c != nil && m.now.Sub(c.Time) < max(contributionsLast, 3*m.round) {
-		l.Contributions = c
-	}
+	l.Contributions = s.contributions.Fresh(m.now, max(contributionsLast, 3*m.round))
 	return l
 }
 
@@ -107,7 +105,7 @@ func (m *moment) decision(e *Explanation, s *state, row *Row) {
 	if row.Decision != nil && !isHeld && s.kept.stayIn == m.plans.round && s.kept.stayAt.After(row.Decision.Time) {
 		e.Kept = true
 		e.Decision = "not moved in the newest round: " + s.kept.stayWhy + " (last change: " + e.Decision + ")"
-		if s.estimate != nil {
+		if s.estimate.Value != nil {
 			e.Inputs = s.inputs(m.now)
 		}
 	}
@@ -120,12 +118,12 @@ func (m *moment) decision(e *Explanation, s *state, row *Row) {
 	case isHeld && s.kept.heldAt.After(row.Decision.Time):
 		why = held.Text
 	case !isHeld && row.Code == codeHeld && !s.since.hold.Before(row.Decision.Time):
-		why = s.estimate.Hold.Text
+		why = s.estimate.Value.Hold.Text
 	}
 	if why != "" {
 		e.Kept = true
 		e.Decision = "hold: " + why + " (before that: " + e.Decision + ")"
-		if s.estimate != nil {
+		if s.estimate.Value != nil {
 			e.Inputs = s.inputs(m.now)
 		}
 	}
@@ -145,7 +143,7 @@ func (m *moment) earlier(s *state, latest *Decision, most int) (out []*Decision)
 }
 
 // inputs returns the inputs of the newest estimate, with their ages at now.
-func (s *state) inputs(now time.Time) []trimtab.Input { return s.estimate.InputsAt(now) }
+func (s *state) inputs(now time.Time) []trimtab.Input { return s.estimate.Value.InputsAt(now) }
 
 func (e *Explanation) fill(d *Decision) {
 	w := &d.Action.Why
