@@ -148,7 +148,9 @@ func (e *Exporter) allocate(name string, w *workload) {
 func (e *Exporter) host(h *host, is *newest.Host) {
 	sums := is.Sums()
 	for resource := range is.Capacity {
-		sums[resource] = sums[resource] // 0 where it gives nothing out
+		if _, some := sums[resource]; !some {
+			sums[resource] = newest.Sum{} // it gives nothing out of it
+		}
 	}
 	for resource := range h.resources {
 		if _, still := sums[resource]; !still {
