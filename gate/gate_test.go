@@ -32,6 +32,13 @@ func run(t *testing.T, service http.Handler, change func(*Config)) *Gate {
 // runTo runs a gate before a URL. stop ends it and waits.
 func runTo(t *testing.T, to string, change func(*Config)) (g *Gate, stop func()) {
 	t.Helper()
+	g = openTo(t, to, change)
+	return g, g.start(t)
+}
+
+// openTo opens a gate before a URL.
+func openTo(t *testing.T, to string, change func(*Config)) *Gate {
+	t.Helper()
 	c := Config{Listen: "127.0.0.1:0", To: to, Workload: "shop", Within: 10 * time.Second, Admin: "127.0.0.1:0",
 		Upstream: 20 * time.Second, Drain: 200 * time.Millisecond, Connections: 1000, Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
@@ -41,6 +48,11 @@ func runTo(t *testing.T, to string, change func(*Config)) (g *Gate, stop func())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return g
+}
+
+// start runs g until the test ends. stop ends it and waits.
+func (g *Gate) start(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
@@ -51,7 +63,7 @@ func runTo(t *testing.T, to string, change func(*Config)) (g *Gate, stop func())
 		}
 	})
 	t.Cleanup(stop)
-	return g, stop
+	return stop
 }
 
 func (g *Gate) url(path string) string { return "http://" + g.Address() + path }
