@@ -148,7 +148,7 @@ func (g *Gate) learn() {
 	}
 	if g.tracer != nil {
 		g.tracer.answered.observe(state.Admitted, interval)
-		g.tracer.refused.observe(state.Refused, interval)
+		g.tracer.refused.observe(state.Arrived-state.Admitted-uint64(state.Queued), interval) // and those whose clients left
 	}
 }
 

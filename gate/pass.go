@@ -7,8 +7,6 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
-
-	"golang.org/x/net/http/httpguts"
 )
 
 // pass sends a request that direct carries to the service, and the response to the client. It does
@@ -119,7 +117,7 @@ func forwarded(r *http.Request) http.Header {
 		out[name] = values
 	}
 	removeHopByHop(out)
-	if httpguts.HeaderValuesContainsToken(in["Te"], "trailers") {
+	if lists(in["Te"], "trailers") {
 		out["Te"] = []string{"trailers"}
 	}
 	if client, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
@@ -141,13 +139,22 @@ func forwarded(r *http.Request) http.Header {
 	return out
 }
 
-// hopByHop are the headers that concern a single connection.
-//
-// Source: RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1, for older programs.
-var hopByHop = [...]string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
+// lists reports whether a word is in a list that a header has, in one value or several.
+func lists(values []string, word string) bool {
+	for _, list := range values {
+		for item := range strings.SplitSeq(list, ",") {
+			if strings.EqualFold(textproto.TrimString(item), word) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // removeHopByHop removes the headers that concern a single connection, and those that Connection
 // names.
+//
+// Source: RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1, for older programs.
 func removeHopByHop(h http.Header) {
 	for _, list := range h["Connection"] {
 		for name := range strings.SplitSeq(list, ",") {
@@ -156,7 +163,7 @@ func removeHopByHop(h http.Header) {
 			}
 		}
 	}
-	for _, name := range hopByHop {
+	for _, name := range [...]string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
 		delete(h, name)
 	}
 }
