@@ -132,7 +132,7 @@ func TestARequestPassesUnchangedWithItsHostAndTrailersAndIsCounted(t *testing.T)
 	if want := "PUT /a?b=c shop.example body " + parent + " done"; string(b) != want || resp.Trailer.Get("Sum") != "42" {
 		t.Errorf("%q, trailer %q", b, resp.Trailer.Get("Sum"))
 	}
-	if _, d := control(t, g, http.MethodGet, ""); d.Answered != 1 || d.InTime != 1 || d.Concurrency < 1 || d.Envelope != nil || d.Classes[0].Name != "all" {
+	if _, d := control(t, g, http.MethodGet, ""); d.Answered != 1 || d.InTime != 1 || d.Limit < 1 || d.Envelope != nil || d.Classes[0].Name != "all" {
 		t.Errorf("%+v", d)
 	}
 	_, metrics := get(t, "http://"+g.AdminAddress()+"/metrics")
@@ -149,17 +149,17 @@ func TestARequestPassesUnchangedWithItsHostAndTrailersAndIsCounted(t *testing.T)
 func TestAnEnvelopeBoundsTheLimitUntilItsLeaseEndsOrItIsDeleted(t *testing.T) {
 	g := run(t, http.NotFoundHandler(), nil)
 	code, d := control(t, g, http.MethodPut, `{"min":1,"max":3,"rate":null,"lease_ms":60000}`)
-	if code != http.StatusOK || d.Concurrency != 3 || d.Envelope == nil || *d.Envelope.Max != 3 || d.Envelope.LeaseLeft < 1 || d.Rate != nil {
+	if code != http.StatusOK || d.Limit != 3 || d.Envelope == nil || *d.Envelope.Max != 3 || d.Envelope.LeaseLeft < 1 || d.Rate != nil {
 		t.Errorf("%d %+v", code, d)
 	}
-	if _, d = control(t, g, http.MethodDelete, ""); d.Concurrency <= 3 || d.Envelope != nil {
+	if _, d = control(t, g, http.MethodDelete, ""); d.Limit <= 3 || d.Envelope != nil {
 		t.Errorf("after DELETE: %+v", d)
 	}
 	control(t, g, http.MethodPut, `{"max":3,"rate":5,"lease_ms":1}`)
 	for d.Envelope = new(Envelope); d.Envelope != nil; { // the lease of a millisecond ends
 		_, d = control(t, g, http.MethodGet, "")
 	}
-	if d.Concurrency <= 3 {
+	if d.Limit <= 3 {
 		t.Errorf("after the lease: %+v", d)
 	}
 	for _, bad := range []string{`{`, `{"min":0,"lease_ms":1}`, `{"min":4,"max":3,"lease_ms":1}`, `{"rate":-1,"lease_ms":1}`, `{"rate":1e-9,"lease_ms":1}`, `{"max":3}`, `{"max":3,"lease_ms":99999999999}`, `{"most":3,"lease_ms":1}`, `{"max":3,"lease_ms":1}{}`} {
