@@ -1,11 +1,13 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,9 +78,7 @@ type tables struct {
 
 // Watch begins to watch the namespaces, all of them where none is named, until Close.
 func Watch(ctx context.Context, c *Client, namespaces []string, logger *slog.Logger) *Cluster {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	w := &Cluster{Client: c, logger: logger, now: time.Now, lives: map[string][]*life{}}
 	kind := func(name string) func(*Workload) { return func(o *Workload) { o.Kind = name } }
 	w.tables.deployments = newTable(deployments(), logger, &w.changes, kind(Deployment))
@@ -331,9 +331,7 @@ func (w *Cluster) unlisted() (all []error) {
 			if listed || errors.Is(problem, trimtab.ErrRefused) {
 				continue // it is reported where it is needed: without this right the rest still works
 			}
-			if problem == nil {
-				problem = fmt.Errorf("list %s: no answer yet", name)
-			}
+			problem = cmp.Or(problem, fmt.Errorf("list %s: no answer yet", name))
 			all = append(all, problem)
 		}
 	}
@@ -379,11 +377,6 @@ func (w *Cluster) Missing() (all []error) {
 			l.mu.Unlock()
 		}
 	}
-	slices.SortFunc(all, func(a, b error) int {
-		if a.Error() < b.Error() {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return all
 }
