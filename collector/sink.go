@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -46,15 +47,9 @@ func (c *Config) Validate() error {
 		return trimtab.Invalidf("collector: negative bound")
 	}
 	c.Partitions = max(1, c.Partitions)
-	if c.InFlightBytes == 0 {
-		c.InFlightBytes = 8 << 20
-	}
-	if c.MaxWait == 0 {
-		c.MaxWait = time.Second
-	}
-	if c.AnswerTimeout == 0 {
-		c.AnswerTimeout = 8 * time.Second
-	}
+	c.InFlightBytes = cmp.Or(c.InFlightBytes, 8<<20)
+	c.MaxWait = cmp.Or(c.MaxWait, time.Second)
+	c.AnswerTimeout = cmp.Or(c.AnswerTimeout, 8*time.Second)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,12 +102,8 @@ func Open(c Config) (*Collector, error) {
 		}
 	}
 	poll.Fill(&c.Interval, DefaultInterval, &c.Metrics, &c.Logger)
-	if c.Accounting == "" {
-		c.Accounting = hostfs.Accounting(c.Root)
-	}
-	if c.Accounting == "" {
-		c.Accounting = c.Root
-	}
+	c.Accounting = cmp.Or(c.Accounting, hostfs.Accounting(c.Root))
+	c.Accounting = cmp.Or(c.Accounting, c.Root)
 	root, err := hostfs.OpenRoot(c.Root)
 	if err != nil {
 		return nil, fmt.Errorf("collect from cgroups: %w", err)

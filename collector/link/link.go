@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,9 +37,7 @@ func Read(dir, name string) (Reading, error) {
 	if name == "" || name != filepath.Base(name) || name == "." || name == ".." {
 		return Reading{}, trimtab.Invalidf("interface %.40q: want the name of one", name)
 	}
-	if dir == "" {
-		dir = Interfaces
-	}
+	dir = cmp.Or(dir, Interfaces)
 	r := Reading{At: hostfs.BootTime()}
 	text, err := os.ReadFile(filepath.Join(dir, name, "statistics", "tx_bytes"))
 	if err == nil {

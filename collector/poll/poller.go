@@ -1,6 +1,7 @@
 package poll
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -129,9 +130,7 @@ func (p *Poller) Round(ctx context.Context) {
 	}
 	now := map[told]string{}
 	for _, s := range all {
-		if s.Source == "" {
-			s.Source = p.source.Name
-		}
+		s.Source = cmp.Or(s.Source, p.source.Name)
 		if s.Workload == trimtab.HostItself {
 			s.Host = p.config.Host
 		}

@@ -1,6 +1,7 @@
 package spanfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -61,12 +62,8 @@ type Reader struct {
 
 // NewReader returns a reader of nothing so far.
 func NewReader(o Options) *Reader {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 64 << 30
-	}
-	if o.MaxSpans == 0 {
-		o.MaxSpans = 8_000_000
-	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, 64<<30)
+	o.MaxSpans = cmp.Or(o.MaxSpans, 8_000_000)
 	return &Reader{options: o, numbers: map[string]uint32{}, peerNumbers: map[string]uint32{}}
 }
 

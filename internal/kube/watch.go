@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,9 +78,7 @@ type tables struct {
 
 // Watch begins to watch the namespaces, all of them where none is named, until Close.
 func Watch(ctx context.Context, c *Client, namespaces []string, logger *slog.Logger) *Cluster {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	w := &Cluster{Client: c, logger: logger, now: time.Now, lives: map[string][]*life{}}
 	kind := func(name string) func(*Workload) { return func(o *Workload) { o.Kind = name } }
 	w.tables.deployments = newTable(deployments(), logger, &w.changes, kind(Deployment))
@@ -332,9 +331,7 @@ func (w *Cluster) unlisted() (all []error) {
 			if listed || errors.Is(problem, trimtab.ErrRefused) {
 				continue // it is reported where it is needed: without this right the rest still works
 			}
-			if problem == nil {
-				problem = fmt.Errorf("list %s: no answer yet", name)
-			}
+			problem = cmp.Or(problem, fmt.Errorf("list %s: no answer yet", name))
 			all = append(all, problem)
 		}
 	}
