@@ -60,11 +60,11 @@ func (x *executor) compensate(ctx context.Context) {
 		if m.knob.entry == nil || !same(m.knob.now, m.goal) {
 			continue
 		}
-		room := x.host.room(m.knob.Resource)
+		most := x.host.limit(m.knob.Resource)
 		if x.config.Fast && m.knob.Resource == trimtab.CPU {
-			room = min(room, x.lending.capacity) // the fast loop may have lent it
+			most = min(most, x.lending.capacity) // the fast loop may have lent it
 		}
-		if x.knobs.sumWith(m.knob, m.result.Before) > room+slack {
+		if x.knobs.sumWith(m.knob, m.result.Before) > most+slack {
 			continue // the capacity is in use now; the knob is restored when the lease expires
 		}
 		if x.host.ask(ctx, m.knob, m.result.Before) != "" {

@@ -292,7 +292,7 @@ func (hs *host) divide(claims map[string]arbiter.Claim) {
 		if left[resource] = max(room, has[resource], 0); hs.config.Shared {
 			left[resource] = min(left[resource], measured)
 		}
-		if alone := min(hs.room(resource), measured); hs.config.Limits.Capacity != nil && left[resource] < alone-slack {
+		if alone := min(hs.limit(resource), measured); hs.config.Limits.Capacity != nil && left[resource] < alone-slack {
 			less = append(less, claimed{resource, alone, left[resource], hs.arbiter.Shares(resource, own)})
 		}
 	}

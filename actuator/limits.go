@@ -88,18 +88,18 @@ func (l *Limits) lease(asked trimtab.Seconds) trimtab.Seconds {
 	return asked
 }
 
-// room returns the limit of the sum of the host's knobs, whatever a plan says: the capacity in
+// limit returns the limit of the sum of the host's knobs, whatever a plan says: the capacity in
 // Limits, and, if the pool has other hosts, at most the measured capacity. On a host that has the
 // whole pool the declared capacity counts, which may be more than its cores.
-func (hs *host) room(resource string) float64 {
-	room := math.Inf(1)
+func (hs *host) limit(resource string) float64 {
+	most := math.Inf(1)
 	if c := hs.config.Limits.Capacity; c != nil {
-		room = c[resource]
+		most = c[resource]
 	}
 	if measured, ok := hs.capacity[resource]; ok && hs.config.Shared {
-		room = min(room, measured)
+		most = min(most, measured)
 	}
-	return room
+	return most
 }
 
 // measureEvery is how often the host's capacity is measured.

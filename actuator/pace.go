@@ -44,7 +44,7 @@ func writesIn(d time.Duration, pace float64) int { return max(1, int(pace*d.Seco
 // most. A raise comes after reductions that make room for it, as long as there are any, so the sum
 // never exceeds the larger of its present and its final value.
 func (r *Report) turnsBack(all []undoing) []undoing {
-	q, pace := queue{falls: map[string][]*Restored{}, room: map[string]float64{}}, 0.0
+	q, pace := queue{falls: map[string][]*Restored{}, headroom: map[string]float64{}}, 0.0
 	waits := map[*Restored]bool{}
 	for i := range r.Items {
 		it := &r.Items[i]
@@ -75,8 +75,8 @@ func (r *Report) turnsBack(all []undoing) []undoing {
 type queue struct {
 	rises []*Restored
 	falls map[string][]*Restored
-	// room is the capacity that reductions have freed and no raise has taken.
-	room map[string]float64
+	// headroom is the capacity that reductions have freed and no raise has taken.
+	headroom map[string]float64
 }
 
 func (q *queue) add(it *Restored) {
@@ -104,8 +104,8 @@ func (q *queue) next() (it *Restored) {
 	resource := ""
 	if len(q.rises) > 0 {
 		it, resource = q.rises[0], q.rises[0].Resource
-		if needs := between(it.Baseline, it.Found); len(q.falls[resource]) == 0 || q.room[resource] >= needs {
-			q.rises, q.room[resource] = q.rises[1:], q.room[resource]-needs
+		if needs := between(it.Baseline, it.Found); len(q.falls[resource]) == 0 || q.headroom[resource] >= needs {
+			q.rises, q.headroom[resource] = q.rises[1:], q.headroom[resource]-needs
 			return it
 		}
 	} else {
@@ -116,7 +116,7 @@ func (q *queue) next() (it *Restored) {
 		}
 	}
 	it, q.falls[resource] = q.falls[resource][0], q.falls[resource][1:]
-	q.room[resource] += between(it.Found, it.Baseline)
+	q.headroom[resource] += between(it.Found, it.Baseline)
 	return it
 }
 

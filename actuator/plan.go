@@ -80,7 +80,7 @@ func (a *Actuator) Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	x, s := a.executor, &step{Plan: p, received: a.clock.boot()}
-	s.capacity = func(resource string) float64 { return min(p.CapacityOf(resource), x.host.room(resource)) }
+	s.capacity = func(resource string) float64 { return min(p.CapacityOf(resource), x.host.limit(resource)) }
 	s.outcome = &trimtab.Outcome{
 		Pool: p.Pool, Host: x.config.Host, Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step,
 		Time: x.clock.wall(),
@@ -339,7 +339,7 @@ func (x *executor) move(ctx context.Context, s *step, m *move) {
 	r, h := m.result, m.knob
 	why, stays := x.overtaken(m), x.lending.stays(h, m.envelope)
 	if why == "" && !stays && h.now.Less(m.goal) {
-		why = x.lacksRoom(ctx, h, m.goal, s.capacity(h.Resource))
+		why = x.lacksHeadroom(ctx, h, m.goal, s.capacity(h.Resource))
 	}
 	switch {
 	case why != "":
@@ -404,9 +404,9 @@ func (x *executor) write(ctx context.Context, s *step, m *move) {
 		"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
 }
 
-// lacksRoom returns why a capacity of the pool on this host does not suffice to raise a knob to
+// lacksHeadroom returns why a capacity of the pool on this host does not suffice to raise a knob to
 // goal; "": it does.
-func (x *executor) lacksRoom(ctx context.Context, h *managed, goal trimtab.Amount, capacity float64) string {
+func (x *executor) lacksHeadroom(ctx context.Context, h *managed, goal trimtab.Amount, capacity float64) string {
 	if trimtab.ResourceOf(h.Resource).Apart {
 		return ""
 	}

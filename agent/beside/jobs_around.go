@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -58,9 +57,7 @@ type around struct {
 
 	before *measured
 
-	// measuring says that a measurement runs concurrently with the decisions.
-	measuring atomic.Bool
-	running   sync.WaitGroup
+	measuring oneAtATime
 	mu        sync.Mutex
 	// newest is the measurement that was not taken yet; nil: there is none.
 	newest *colocate.Surroundings
@@ -227,11 +224,7 @@ func (a *around) cpus(groups []string) map[int]bool {
 // measure takes a measurement concurrently with the decisions, one at a time; the next tick uses
 // the result.
 func (a *around) measure(ctx context.Context, now time.Time) {
-	if !a.measuring.CompareAndSwap(false, true) {
-		return
-	}
-	a.running.Go(func() {
-		defer a.measuring.Store(false)
+	a.measuring.start(func() {
 		s := a.look(ctx, now)
 		a.mu.Lock()
 		defer a.mu.Unlock()
