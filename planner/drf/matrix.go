@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// Matrix is a sparse demand matrix with its layout: rows of rates in the order in which they are
-// stored, and for each resource the rows that demand it. Rows are added, then the matrix is
-// sealed; after that single rows can be updated in place, and it can be solved any number of
-// times.
+// Matrix is a sparse demand matrix: rows of rates, one per tenant, and for each resource the rows
+// that demand it. Rows are added, then the matrix is sealed; after that it can be solved any number
+// of times.
 type Matrix struct {
 	size       Size
 	capacities []float64
@@ -22,27 +21,21 @@ type Matrix struct {
 
 	cols columns
 
-	row, tenant     []uint32 // tenant → row, row → tenant
-	place, resource []uint32 // resource → column, column → resource
-	limited         []uint32 // rows with a finite limit, ascending
-	limitedStale    bool
-	added, finite   int
-	empty           int // rows without entries
-	sealed          bool
-	scratch         []Entry
-	filler          filler
+	limited []uint32 // rows with a finite limit, ascending
+	added   int
+	empty   int // rows without entries
+	sealed  bool
+	scratch []Entry
+	filler  filler
 }
 
 // columns has, for each resource, the rows that demand it.
 type columns struct {
-	rows    []uint32 // row numbers, by column
-	used    int      // number of rows in use
-	span    []Span   // the rows of each column
-	end     []uint32 // end of each column's space in rows
-	changes []uint32 // changes of each column since its cell was last summed
-	first   []Cell   // the cells before any tenant freezes
-	guards  []Guard
-	sure    sure
+	rows   []uint32 // row numbers, by column
+	span   []Span   // the rows of each column
+	first  []Cell   // the cells before any tenant freezes
+	guards []Guard
+	sure   sure
 }
 
 // NewMatrix returns an empty matrix in the arena's memory. capacities and room
@@ -66,9 +59,6 @@ func NewMatrix(capacities, room []float64, size Size, arena Arena) (*Matrix, err
 		}
 	}
 	m.lay(arena)
-	for r := range m.place {
-		m.place[r], m.resource[r] = uint32(r), uint32(r)
-	}
 	return m, nil
 }
 
@@ -79,11 +69,8 @@ func (m *Matrix) lay(a Arena) {
 	m.entries = take(&a.Entries, s.Entries)
 	m.rows, m.cols.span = take(&a.Spans, s.Tenants), take(&a.Spans, s.Resources)
 	m.limits = take(&a.Numbers, s.Tenants)
-	m.cols.rows = take(&a.Indices, s.Entries+2*s.Resources)
-	m.cols.end, m.cols.changes = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
-	m.row, m.tenant = take(&a.Indices, s.Tenants), take(&a.Indices, s.Tenants)
-	m.place, m.resource = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
-	m.limited = take(&a.Indices, s.Tenants)
+	m.cols.rows = take(&a.Indices, s.Entries)
+	m.limited = take(&a.Indices, s.Tenants)[:0]
 	m.cols.first = take(&a.Cells, s.Resources)
 	m.cols.guards = take(&a.Guards, s.Resources)
 	m.filler.lay(m, a)
@@ -92,11 +79,8 @@ func (m *Matrix) lay(a Arena) {
 // Tenants returns how many tenants the matrix holds.
 func (m *Matrix) Tenants() int { return m.added }
 
-// Entries returns the number of positive demands, with those of updated rows that were moved.
+// Entries returns the number of positive demands.
 func (m *Matrix) Entries() int { return m.used }
-
-// Resources returns the number of capacities.
-func (m *Matrix) Resources() int { return m.size.Resources }
 
 // Add appends the next tenant. Errors name its row and are [ErrDemand],
 // [ErrResource], [ErrWeight], [ErrLimit] or [ErrMemory].
@@ -115,7 +99,6 @@ func (m *Matrix) Add(t Tenant) error {
 	m.rows[i] = Span{uint32(m.used), uint32(len(row))}
 	m.used += copy(m.entries[m.used:], row)
 	m.limits[i] = limit
-	m.row[i], m.tenant[i] = uint32(i), uint32(i)
 	m.added++
 	if len(row) == 0 {
 		m.empty++
@@ -149,13 +132,13 @@ func (m *Matrix) normalise(t *Tenant) (row []Entry, limit float64, err error) {
 		if !(a >= leastRate && a <= mostRate) {
 			return nil, 0, fmt.Errorf("rate %v of resource %d against the dominant one's weight: %w", a, d.Resource, ErrWeight)
 		}
-		row = append(row, entry(m.place[d.Resource], a))
+		row = append(row, entry(uint32(d.Resource), a))
 	}
 	m.scratch = row
 	sortRow(row)
 	for k := 1; k < len(row); k++ {
 		if row[k].column == row[k-1].column {
-			return nil, 0, fmt.Errorf("resource %d stands there twice: %w", m.resource[row[k].column], ErrResource)
+			return nil, 0, fmt.Errorf("resource %d stands there twice: %w", row[k].column, ErrResource)
 		}
 	}
 	limit = math.Inf(1)
@@ -208,13 +191,12 @@ func sortRow(row []Entry) {
 }
 
 // Seal builds the columns and the first sums. It must be called once, after
-// the last Add and before Update and Solve.
+// the last Add and before Solve.
 func (m *Matrix) Seal() {
 	m.index()
 	for c := range m.cols.first {
-		m.cols.first[c] = Cell{room: m.room[m.resource[c]]}
+		m.cols.first[c] = Cell{room: m.room[c]}
 		m.cols.guards[c].alone = math.MaxFloat32
-		m.cols.changes[c] = 0
 	}
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
@@ -229,11 +211,11 @@ func (m *Matrix) Seal() {
 		m.cols.guards[c] = guard(m.cols.first[c].rate, m.cols.span[c].length, float64(m.cols.guards[c].alone))
 		m.cols.sure.add(m.cols.guards[c])
 	}
-	m.limitedStale = true
+	m.orderLimits()
 	m.sealed = true
 }
 
-// index lists the rows of each column, with space for one more row.
+// index lists the rows of each column.
 func (m *Matrix) index() {
 	clear(m.cols.span)
 	for i := range m.added {
@@ -244,11 +226,9 @@ func (m *Matrix) index() {
 	at := uint32(0)
 	for c := range m.cols.span {
 		m.cols.span[c].start = at
-		at += m.cols.span[c].length + 1
-		m.cols.end[c] = at
+		at += m.cols.span[c].length
 		m.cols.span[c].length = 0
 	}
-	m.cols.used = int(at)
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
 			s := &m.cols.span[e.column]
@@ -260,17 +240,12 @@ func (m *Matrix) index() {
 
 // orderLimits lists the rows with a finite limit, lowest first.
 func (m *Matrix) orderLimits() {
-	if !m.limitedStale {
-		return
-	}
-	m.finite = 0
 	for i := range m.added {
 		if !math.IsInf(m.limits[i], 1) && m.rows[i].length > 0 {
-			m.limited[m.finite] = uint32(i)
-			m.finite++
+			m.limited = append(m.limited, uint32(i))
 		}
 	}
-	slices.SortFunc(m.limited[:m.finite], func(i, j uint32) int {
+	slices.SortFunc(m.limited, func(i, j uint32) int {
 		switch a, b := m.limits[i], m.limits[j]; {
 		case a < b:
 			return -1
@@ -279,5 +254,4 @@ func (m *Matrix) orderLimits() {
 		}
 		return int(i) - int(j)
 	})
-	m.limitedStale = false
 }

@@ -92,33 +92,21 @@ func (f *filler) resumFirst() {
 	c.key = f.look(c.column, f.calendar.low(), never)
 }
 
-// gather lists the active rows of each candidate, in parallel.
+// gather lists the active rows of each candidate.
 func (f *filler) gather(of []candidate) {
 	at := uint32(0)
 	for k := range of {
 		of[k].at = at
 		at += f.m.cols.span[of[k].column].length
 	}
-	parts := f.threads
-	if parts == 1 || int(at) < f.worth {
-		f.touched += f.gatherSome(of)
-		return
-	}
-	f.run.Run(parts, func(p int) {
-		f.gatherSome(of[len(of)*p/parts : len(of)*(p+1)/parts])
-	})
-}
-
-func (f *filler) gatherSome(of []candidate) (touched uint32) {
 	for len(of) > 0 {
-		n, t := f.touchColumns(of)
-		touched += t
+		n, touched := f.touchColumns(of)
+		f.touched += touched
 		for k := range of[:n] {
 			f.gatherOne(&of[k])
 		}
 		of = of[n:]
 	}
-	return touched
 }
 
 func (f *filler) gatherOne(c *candidate) {
@@ -156,14 +144,14 @@ func (f *filler) saturate(c candidate) bool {
 // limitsUpTo applies all limits up to key: postponed ones, then new ones. It returns the rest of
 // the postponed ones.
 func (f *filler) limitsUpTo(due []uint32, key uint64) []uint32 {
-	if f.m.finite == 0 {
+	if len(f.m.limited) == 0 {
 		return due
 	}
 	for len(due) > 0 && math.Float64bits(f.m.limits[due[0]]) <= key {
 		f.takeLimit(due[0])
 		due = due[1:]
 	}
-	for f.limit < f.m.finite && math.Float64bits(f.m.limits[f.m.limited[f.limit]]) <= key {
+	for f.limit < len(f.m.limited) && math.Float64bits(f.m.limits[f.m.limited[f.limit]]) <= key {
 		f.takeLimit(f.m.limited[f.limit])
 		f.limit++
 	}
