@@ -169,18 +169,18 @@ func (w *Cluster) Others(r Ref, container, resource string, requests bool) (stri
 	if err := w.fresh(hpas(), scaledObjects(), vpas()); err != nil {
 		return "", fmt.Errorf("whether an autoscaler has %s cannot be told: %w", r, err)
 	}
-	named := func(kind string, m *Meta, why string) (string, error) {
-		return fmt.Sprintf("%s %s/%s %s", kind, m.Namespace, m.Name, why), nil
+	named := func(kind string, m *Meta, why string) string {
+		return fmt.Sprintf("%s %s/%s %s", kind, m.Namespace, m.Name, why)
 	}
 	if resource == trimtab.CPU || resource == trimtab.Memory {
 		for h := range w.tables.hpas.in(r.Namespace) {
 			if requests && h.Spec.ScaleTargetRef.is(r) && h.Utilization(resource) {
-				return named("HorizontalPodAutoscaler", &h.Meta, "follows the utilisation of its requests and would answer with pods")
+				return named("HorizontalPodAutoscaler", &h.Meta, "follows the utilisation of its requests and would answer with pods"), nil
 			}
 		}
 		for v := range w.tables.vpas.in(r.Namespace) {
 			if v.turns(r, container, resource) {
-				return named("VerticalPodAutoscaler", &v.Meta, "sets its "+resource)
+				return named("VerticalPodAutoscaler", &v.Meta, "sets its "+resource), nil
 			}
 		}
 		return "", nil
@@ -188,12 +188,12 @@ func (w *Cluster) Others(r Ref, container, resource string, requests bool) (stri
 	// A paused ScaledObject has no HPA, and still sets the number.
 	for s := range w.tables.scaled.in(r.Namespace) {
 		if s.Spec.ScaleTargetRef.is(r) {
-			return named("ScaledObject", &s.Meta, "sets its replicas")
+			return named("ScaledObject", &s.Meta, "sets its replicas"), nil
 		}
 	}
 	for h := range w.tables.hpas.in(r.Namespace) {
 		if h.Spec.ScaleTargetRef.is(r) {
-			return named("HorizontalPodAutoscaler", &h.Meta, "sets its replicas")
+			return named("HorizontalPodAutoscaler", &h.Meta, "sets its replicas"), nil
 		}
 	}
 	return "", nil
