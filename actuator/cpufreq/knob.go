@@ -76,6 +76,9 @@ func Open(c Config) (*Frequency, error) {
 	if c.open == nil {
 		c.open = func() (files, error) { return openFolder(system) }
 	}
+	if c.Neighbours == nil {
+		c.Neighbours = new(Neighbours)
+	}
 	k := &Frequency{config: c}
 	c.Neighbours.add(k)
 	return k, nil

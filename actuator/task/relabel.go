@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -74,13 +75,9 @@ func (r *Runner) relabel(ctx context.Context, t *task, class Class) error {
 	return nil
 }
 
-func others(groups []string, but string) (all []string) {
-	for _, g := range groups {
-		if g != but {
-			all = append(all, g)
-		}
-	}
-	return all
+// others returns the groups without one.
+func others(groups []string, but string) []string {
+	return slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return g == but })
 }
 
 // move moves all processes of a group, in each hierarchy until none is left: a process that was

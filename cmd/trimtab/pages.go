@@ -21,28 +21,23 @@ func shrinkPages() error {
 		return err
 	}
 	_ = mapSingly(own) // without, the process works, too, and takes more memory
-	return drop(own)
+	return dropPages()
 }
 
-// drop drops the resident pages of this program's own file: code and constants that ran once,
-// mostly at the start, count as resident until the kernel needs memory. A page that is used again
-// comes from the page cache, also where the file was replaced or removed.
-func drop(own []mapping) error {
+// dropPages drops the resident pages of this program's own file: code and constants that ran
+// once, mostly at the start, count as resident until the kernel needs memory. A page that is used
+// again comes from the page cache, also where the file was replaced or removed.
+func dropPages() error {
+	own, err := ownPages()
+	if err != nil {
+		return err
+	}
 	for _, m := range own {
 		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, m.start, m.end-m.start, syscall.MADV_DONTNEED); errno != 0 {
 			return fmt.Errorf("drop pages of the program: %w", errno)
 		}
 	}
 	return nil
-}
-
-// dropPages drops what became resident since [shrinkPages].
-func dropPages() error {
-	own, err := ownPages()
-	if err != nil {
-		return err
-	}
-	return drop(own)
 }
 
 // ownPages returns what [ownClean] finds of this process.

@@ -102,11 +102,7 @@ func (r *reader) Read(context.Context, []poll.Group) (all []*trimtab.Sample, _ e
 		all = append(all, sent, bandwidth)
 		now, err := Read(r.dir, name)
 		if err != nil {
-			why := poll.Unreadable
-			if errors.Is(err, fs.ErrNotExist) {
-				why = poll.Absent
-			}
-			sent.Missing, bandwidth.Missing = why, why
+			sent.Missing, bandwidth.Missing = poll.WhyMissing(err), poll.WhyMissing(err)
 			delete(r.before, name)
 			continue
 		}

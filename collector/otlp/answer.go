@@ -3,8 +3,6 @@ package otlp
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -90,9 +88,4 @@ func unread(err error) (reason string, answer error) {
 	default:
 		return "malformed", status.Error(codes.InvalidArgument, s.Message())
 	}
-}
-
-// retrySeconds is the value of Retry-After: whole seconds, at least 1.
-func retrySeconds(d time.Duration) string {
-	return strconv.Itoa(max(1, int((d+time.Second-1)/time.Second)))
 }

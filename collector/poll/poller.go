@@ -21,10 +21,6 @@ type told struct {
 	quantity                         quantity.Quantity
 }
 
-func toldOf(s *trimtab.Sample) told {
-	return told{s.Workload, s.Host, s.Instance, s.Source, s.Quantity}
-}
-
 // Poller reads one source at an interval.
 type Poller struct {
 	source  Source
@@ -137,7 +133,7 @@ func (p *Poller) Round(ctx context.Context) {
 		if s.Missing != "" {
 			s.Value, s.Window = 0, 0
 		}
-		now[toldOf(s)] = s.Missing
+		now[told{s.Workload, s.Host, s.Instance, s.Source, s.Quantity}] = s.Missing
 	}
 	for k, missing := range p.told {
 		why := Absent

@@ -125,7 +125,7 @@ func (d *decoder) file(in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	d.text = newText(plain, d.reader.options.MaxBytes)
+	d.text = &text{in: plain, line: 1, left: d.reader.options.MaxBytes}
 	if _, err := d.peek(); err != nil && !errors.Is(err, io.EOF) {
 		return d.cut(err)
 	}

@@ -148,8 +148,8 @@ func (e *Exporter) allocate(name string, w *workload) {
 func (e *Exporter) host(h *host, is *newest.Host) {
 	sums := is.Sums()
 	for resource := range is.Capacity {
-		if _, some := sums[resource]; !some {
-			sums[resource] = newest.Sum{} // it gives nothing out of it
+		if _, gives := sums[resource]; !gives {
+			sums[resource] = newest.Sum{}
 		}
 	}
 	for resource := range h.resources {

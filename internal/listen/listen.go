@@ -70,6 +70,9 @@ type slot struct {
 	free func()
 }
 
+// NetConn returns the connection that the listener accepted.
+func (c *slot) NetConn() net.Conn { return c.Conn }
+
 func (c *slot) Close() error {
 	defer c.free()
 	return c.Conn.Close()
