@@ -12,13 +12,9 @@ import (
 const points = 40
 
 // Inform joins the curve of a learner that models no queue with the model: each counts by the
-// inverse of the square of its band's width,
-//
-//	mean = (m_c/s_c² + m_q/s_q²) / (1/s_c² + 1/s_q²),   1/s² = 1/s_c² + 1/s_q²
-//
-// so that measurements count where the service was tried, and its cost elsewhere. With a nil
-// curve the result is the model's alone. It is nil if load or cost is not > 0. least and greatest
-// bound the allocations of interest, > 0.
+// inverse of the square of its band's width, so that measurements count where the service was tried,
+// and its cost elsewhere. With a nil curve the result is the model's alone. It is nil if load or
+// cost is not > 0. least and greatest bound the allocations of interest, > 0.
 func (m *Model) Inform(c *trimtab.Curve, load, cost, level, least, greatest float64) *trimtab.Curve {
 	if !(load > 0) || !(cost > 0) || !(greatest > least) || !(least >= 0) {
 		return c
@@ -59,15 +55,28 @@ func (m *Model) Inform(c *trimtab.Curve, load, cost, level, least, greatest floa
 	return out
 }
 
-// join weighs two bands by the inverse of the square of their widths.
+// join weighs the band a of the model and the band b of a learner by what they know,
+//
+//	u = 1/(w_a + foreign)², v = 1/w_b² - 1,   mean = (u m_a + v m_b) / (u + v)
+//	w² = (u² w_a² + v² w_b²) / (u + v)²
+//
+// A band over everything, of width 1, knows nothing, and adds nothing to the model. The part of the
+// width below the mean is weighed as well.
 func join(a, b trimtab.Band) trimtab.Band {
-	u, v := 1/square(a.Upper-a.Lower+1e-3), 1/square(b.Upper-b.Lower+1e-3)
+	wide, other := a.Upper-a.Lower, b.Upper-b.Lower
+	u, v := 1/square(wide+foreign), math.Max(0, 1/square(other+hardly)-1)
 	mean := (u*a.Mean + v*b.Mean) / (u + v)
-	half := 0.5 / math.Sqrt(u+v)
-	// Where they differ by more than their bands allow, one of them is wrong.
-	apart := math.Abs(a.Mean - b.Mean)
-	half = math.Max(half, 0.5*math.Min(apart*math.Min(u, v)/(u+v)*2, 1))
-	return trimtab.Band{Lower: math.Max(0, mean-half), Mean: mean, Upper: math.Max(mean, math.Min(1, mean+half))}
+	width, below := math.Hypot(u*wide, v*other)/(u+v), (u*lowerPart(a)+v*lowerPart(b))/(u+v)
+	return trimtab.Band{Lower: math.Max(0, mean-width*below), Mean: mean, Upper: math.Max(mean, math.Min(1, mean+width*(1-below)))}
+}
+
+// foreign is the width that the band of the model counts as beside a learner's for what no model of
+// a queue knows: other resources, pauses, the network. hardly is a width that counts as none.
+const foreign, hardly = 0.1, 1e-3
+
+// lowerPart is which part of the width of a band is below its mean.
+func lowerPart(b trimtab.Band) float64 {
+	return (b.Mean - b.Lower + hardly/2) / (b.Upper - b.Lower + hardly)
 }
 
 func square(v float64) float64 { return v * v }

@@ -54,8 +54,9 @@ const (
 	// Points is the size of the grid over h; low and high are its ends.
 	Points    = 41
 	low, high = 0.35, 4.0
-	// spread is the standard deviation of ln h beforehand.
-	spread = 0.25
+	// spread is the standard deviation of ln h beforehand. By `trimtab-lab sim services
+	// --coverage`, with the least that learn/calibrate adds: with 0.25, all bands hold 1.000.
+	spread = 0.08
 	// together is how many requests in a row share a fate: so many count as one.
 	together = 4
 	// most bounds the requests that one report counts as: more of them are not
@@ -203,5 +204,6 @@ func (m *Model) Predict(allocation, load, cost, level float64) trimtab.Band {
 	return b
 }
 
-// unknown is the least relative uncertainty of the model for a service.
-const unknown = 0.05
+// unknown is what is claimed at most: nothing finer. How far a service is from the model is for
+// learn/calibrate to find out.
+const unknown = 0.01
