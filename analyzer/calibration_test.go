@@ -15,7 +15,7 @@ func TestBandsAreWiderWhereTheServiceIsNotAsTheyShowed(t *testing.T) {
 		e = last(e, []trimtab.Value{second(a, k, 0.2, 0, answers(at(k), 20, 0.05))})
 	}
 	before := e.Curve.Eval(0.24)
-	w.queueing.calibration.Above = 0.3
+	w.queueing.calibration = calibrate.Calibration{Below: 0.3}
 	e = second(a, 60, 0.2, 0, answers(at(60), 20, 0.05))
 	if after := e.Curve.Eval(0.24); !(after.Upper-after.Lower > before.Upper-before.Lower+0.05) {
 		t.Errorf("%+v, and %+v where it is known to be off", before, after)

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// Least and most bound d; Rate is its step. Chosen by `trimtab-lab sim services --coverage`
-	// with services whose work varies from not at all to exponentially.
+	// Least is the least d⁻, most the greatest of both, Rate the step. Chosen by `trimtab-lab sim
+	// services --coverage` with services whose work varies from not at all to exponentially.
 	Least, most = 0.12, 0.7
 	Rate        = 0.1
 	// Enough is how many requests are compared at a time, Together how many in a row share a fate:
@@ -18,10 +18,11 @@ const (
 	Enough, Together = 100, 4
 )
 
-// Calibration is the d of one curve. The zero Calibration has compared nothing. It is data, for
+// Calibration is both d of one curve. The zero Calibration has compared nothing. It is data, for
 // snapshots.
 type Calibration struct {
-	// Above is d - Least.
+	// Below is d⁻ - Least, Above is d⁺.
+	Below float64 `json:"below"`
 	Above float64 `json:"above"`
 	// Requests were seen since the last comparison. The others are sums over them: how many were
 	// in time and, of what was expected, the mean and the bounds, and by how much Least alone
@@ -36,8 +37,8 @@ type Calibration struct {
 
 // Validate returns an error that is trimtab.ErrInvalid if a number is out of range.
 func (k *Calibration) Validate() error {
-	if !(k.Above >= 0 && k.Above <= most-Least) {
-		return trimtab.Invalidf("calibration: off by %v", k.Above)
+	if !(k.Below >= 0 && k.Below <= most-Least && k.Above >= 0 && k.Above <= most) {
+		return trimtab.Invalidf("calibration: off by %v and %v", k.Below, k.Above)
 	}
 	for _, v := range []float64{k.Requests, k.InTime, k.Mean, k.Lower, k.Upper, k.Widened} {
 		if !(v >= 0 && v <= 2*Enough) {
@@ -46,9 +47,6 @@ func (k *Calibration) Validate() error {
 	}
 	return nil
 }
-
-// Off returns d.
-func (k *Calibration) Off() float64 { return Least + k.Above }
 
 // Widen returns the curve with calibrated bounds; nil stays nil. dearer is by how much more, as a
 // logarithm of the allocation, the service may need than was measured, >= 0: it lowers the lower
@@ -61,7 +59,7 @@ func (k *Calibration) Widen(c *trimtab.Curve, dearer float64) *trimtab.Curve {
 	out.Knots = make([]trimtab.Knot, len(c.Knots))
 	for i := range c.Knots {
 		a := c.Knots[i].Allocation
-		out.Knots[i] = trimtab.Knot{Allocation: a, Band: around(c, a, math.Min(k.Off()+dearer, most), k.Off())}
+		out.Knots[i] = trimtab.Knot{Allocation: a, Band: around(c, a, math.Min(Least+k.Below+dearer, most), k.Above)}
 	}
 	return &out
 }
@@ -83,7 +81,7 @@ func (k *Calibration) Observe(c *trimtab.Curve, allocation, load, inTime, reques
 	n := math.Min(requests, Enough) // more of one report are not more independent
 	scale, _ := c.Scale(load)
 	a := allocation / scale
-	b := around(c, a, k.Off(), k.Off())
+	b := around(c, a, Least+k.Below, k.Above)
 	plain, least := c.Eval(a), around(c, a, Least, Least)
 	k.Requests += n
 	k.InTime += n * math.Min(inTime, 1)
@@ -95,7 +93,7 @@ func (k *Calibration) Observe(c *trimtab.Curve, allocation, load, inTime, reques
 		return
 	}
 	k.judge(c.Level)
-	*k = Calibration{Above: k.Above}
+	*k = Calibration{Below: k.Below, Above: k.Above}
 }
 
 // judge compares what was seen since the last comparison.
@@ -105,11 +103,17 @@ func (k *Calibration) judge(level float64) {
 	if k.Widened/n <= normal(level)*deviation(b.Mean, n) {
 		return // whatever d is, it would be lost in the noise
 	}
-	step := -Rate * (1 - level)
-	if lower, upper := Interval(b, n, level); k.InTime/n < lower || k.InTime/n > upper {
-		step = Rate * level
+	lower, upper := Interval(b, n, level)
+	k.Below = math.Min(track(k.Below, k.InTime/n < lower, level), most-Least)
+	k.Above = math.Min(track(k.Above, k.InTime/n > upper, level), most)
+}
+
+// track returns the next value of a d >= 0, of which half of what is not the level may miss.
+func track(d float64, miss bool, level float64) float64 {
+	if miss {
+		d += Rate
 	}
-	k.Above = math.Max(0, math.Min(k.Above+step, most-Least))
+	return math.Max(0, d-Rate*(1-level)/2)
 }
 
 // Interval returns between which bounds a share of n requests lies with the probability level, if

@@ -35,7 +35,7 @@ func share(rng *rand.Rand, p float64, n int) float64 {
 func TestABandWidensWhereTheCurveIsSteepAndNotWhereAllAreInTime(t *testing.T) {
 	var k Calibration
 	c := k.Widen(rise(), 0)
-	if b := c.Eval(0.2); b.Upper-b.Lower < 0.2 {
+	if b := c.Eval(0.2); b.Upper-b.Lower < 0.1 {
 		t.Errorf("at the knee: %+v", b)
 	}
 	if b := c.Eval(0.45); b.Upper-b.Lower > 0.02 {
@@ -79,12 +79,12 @@ func TestOfTheComparisonsTheLevelIsInside(t *testing.T) {
 }
 
 func TestWhatIsFarAboveTheNeedTeachesNothing(t *testing.T) {
-	k := Calibration{Above: 0.3}
+	k := Calibration{Below: 0.3, Above: 0.2}
 	for range 1000 {
 		k.Observe(rise(), 0.55, 10, 1, Enough)
 	}
-	if k.Above != 0.3 {
-		t.Errorf("off by %v more, before 0.3", k.Above)
+	if k.Below != 0.3 || k.Above != 0.2 {
+		t.Errorf("off by %v more below and %v above, before 0.3 and 0.2", k.Below, k.Above)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestWithoutACurveNothingIsComparedAndNothingWidened(t *testing.T) {
 }
 
 func TestACalibrationOutOfRangeIsRefused(t *testing.T) {
-	for _, k := range []Calibration{{Above: -1}, {Above: 1}, {Above: math.NaN()}, {Requests: math.Inf(1)}, {Lower: -1}} {
+	for _, k := range []Calibration{{Above: -1}, {Below: -1}, {Below: 0.6}, {Above: 1}, {Above: math.NaN()}, {Requests: math.Inf(1)}, {Lower: -1}} {
 		if err := k.Validate(); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%+v: %v", k, err)
 		}

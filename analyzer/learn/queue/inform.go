@@ -42,9 +42,9 @@ func (m *Model) Inform(c *trimtab.Curve, load, cost, level, least, greatest floa
 		if n := len(out.Knots); n > 0 && a <= out.Knots[n-1].Allocation*(1+1e-9) {
 			continue
 		}
-		b := m.Predict(a, load, cost, level)
+		b, width := m.predict(a, load, cost, level)
 		if c != nil {
-			b = join(b, c.Eval(a))
+			b = join(b, width, c.Eval(a))
 		}
 		top.Lower = math.Max(top.Lower, b.Lower)
 		top.Mean = math.Max(math.Max(top.Mean, b.Mean), top.Lower)
@@ -55,24 +55,30 @@ func (m *Model) Inform(c *trimtab.Curve, load, cost, level, least, greatest floa
 	return out
 }
 
-// join weighs the band a of the model and the band b of a learner by what they know,
+// join weighs the band a of the model, and the width of the mixture that its mean is of, with the
+// band b of a learner. The mean is that of both by the inverse of the squares of their widths. The
+// bounds are by what each knows,
 //
-//	u = 1/(w_a + foreign)², v = 1/w_b² - 1,   mean = (u m_a + v m_b) / (u + v)
-//	w² = (u² w_a² + v² w_b²) / (u + v)²
+//	u = 1/(w_a + 2 foreign)², v = 1/w_b² - 1
+//	w² = (u² w_a² + v² w_b² + u v (deviations (m_a - m_b))²) / (u + v)²
 //
-// A band over everything, of width 1, knows nothing, and adds nothing to the model. The part of the
-// width below the mean is weighed as well.
-func join(a, b trimtab.Band) trimtab.Band {
+// around a mean with these weights: a band over everything, of width 1, knows nothing, and narrows
+// nothing; where both disagree, the band is wider. The part of the width below the mean is weighed as well.
+func join(a trimtab.Band, mixed float64, b trimtab.Band) trimtab.Band {
 	wide, other := a.Upper-a.Lower, b.Upper-b.Lower
-	u, v := 1/square(wide+foreign), math.Max(0, 1/square(other+hardly)-1)
-	mean := (u*a.Mean + v*b.Mean) / (u + v)
-	width, below := math.Hypot(u*wide, v*other)/(u+v), (u*lowerPart(a)+v*lowerPart(b))/(u+v)
-	return trimtab.Band{Lower: math.Max(0, mean-width*below), Mean: mean, Upper: math.Max(mean, math.Min(1, mean+width*(1-below)))}
+	mean := weighed(1/square(mixed+hardly), a.Mean, 1/square(other+hardly), b.Mean)
+	u, v := 1/square(wide+2*foreign), math.Max(0, 1/square(other+hardly)-1)
+	middle, width := weighed(u, a.Mean, v, b.Mean), math.Hypot(math.Hypot(u*wide, v*other), math.Sqrt(u*v)*deviations*(a.Mean-b.Mean))/(u+v)
+	lower := middle - width*weighed(u, lowerPart(a), v, lowerPart(b))
+	return trimtab.Band{Lower: math.Max(0, math.Min(lower, mean)), Mean: mean, Upper: math.Max(mean, math.Min(1, lower+width))}
 }
 
-// foreign is the width that the band of the model counts as beside a learner's for what no model of
-// a queue knows: other resources, pauses, the network. hardly is a width that counts as none.
-const foreign, hardly = 0.1, 1e-3
+func weighed(u, a, v, b float64) float64 { return (u*a + v*b) / (u + v) }
+
+// foreign is by how much a service may be better or worse than a model of a queue knows, by other
+// resources, pauses, the network, where it is weighed with a learner. hardly is a width that counts
+// as none. deviations is how many standard deviations wide a band of level 0.9 is.
+const foreign, hardly, deviations = 0.05, 1e-3, 3.29
 
 // lowerPart is which part of the width of a band is below its mean.
 func lowerPart(b trimtab.Band) float64 {
