@@ -120,10 +120,10 @@ bench: build ## every figure: ingestion, how often bands hold, reaction, plannin
 	bin/trimtab-lab sim services --coverage --seeds 10 --seconds 300 --policy njc --scenario peaks --pool 2
 	bin/trimtab-lab sim services --coverage --seeds 10 --seconds 300 --policy njc --scenario tight,unequal,culprit,over132
 	bin/trimtab-lab sim services --coverage --seeds 10 --seconds 300 --policy njc:always --scenario peaks
-	for n in 10000 100000 1000000; do bin/trimtab-lab bench drf --tenants $$n --resources $$n --threads 2 || exit 1; done
+	for n in 10000 100000 1000000; do bin/trimtab-lab bench drf --tenants $$n --resources $$n || exit 1; done
 	bin/trimtab-lab bench drf --tenants 100000 --resources 10000
 	bin/trimtab-lab bench drf --tenants 1000000 --resources 100000 --deadline-part 0.1
-	-bin/trimtab-lab bench drf --tenants 10000000 --resources 1000000 --no-warm --repeat 2
+	-bin/trimtab-lab bench drf --tenants 10000000 --resources 1000000 --repeat 2
 	for n in 1000 10000 15000 100000 1000000; do GOMAXPROCS=1 bin/trimtab-lab bench machines --machines $$n || exit 1; done
 	go test -run '^$$' -bench 'AlertToLimit|Idle' -benchtime 1x ./cmd/trimtab
 	go run ./lab/bench/small --groups 100 --round 1s --spans 600 --for 3m

@@ -131,6 +131,9 @@ type Estimate struct {
 	Latency map[string]Seconds `json:"latency_s,omitempty"`
 	// Observed is what was seen of a service that has no SLO; nil for others.
 	Observed *Observed `json:"observed,omitempty"`
+	// Refused is how many requests per second of the latest report a gate did not pass on to the
+	// workload, by class: part of Load.Now, and not in time. Empty: none, or no gate tells.
+	Refused map[string]float64 `json:"refused,omitempty"`
 	// Backlog is the work that waits besides what arrives, in the unit of the
 	// first resource times seconds: so much must be worked off. Nil: not known.
 	Backlog *float64 `json:"backlog,omitempty"`
@@ -189,6 +192,9 @@ func (e *Estimate) validateNotes() error {
 		return Invalidf("estimate of %s: %d latencies, limit %d", e.Workload, len(e.Latency), maxLatencies)
 	case len(e.Notes) > MaxNotes:
 		return Invalidf("estimate of %s: %d notes, limit %d", e.Workload, len(e.Notes), MaxNotes)
+	}
+	if err := validateRefused("estimate of "+e.Workload, e.Refused); err != nil {
+		return err
 	}
 	if err := e.Newer.validate(); err != nil {
 		return fmt.Errorf("estimate of %s: %w", e.Workload, err)

@@ -44,6 +44,10 @@ type Sketch struct {
 	Under float64 `json:"under"`
 	// Errors is how many of Requests ended with an error.
 	Errors float64 `json:"errors,omitempty"`
+	// Refused is how many of Requests a gate did not pass on to the workload, by class. They are
+	// part of its demand and not in time, but cost it nothing, and took no time of it: they are
+	// not in Latency. At most 64 classes.
+	Refused map[string]float64 `json:"refused,omitempty"`
 	// Late is how many further requests ended in earlier intervals, which were closed when their
 	// spans came: no sketch counts them.
 	Late float64 `json:"late,omitempty"`
@@ -102,8 +106,24 @@ func (p *Part) validate() error {
 // MaxBegun bounds over how many intervals before and after its own a sketch counts.
 const MaxBegun = 64
 
+// maxRefused bounds the classes of refused requests.
+const maxRefused = 64
+
 // MaxVersions bounds the versions that a sketch names.
 const MaxVersions = 16
+
+// validateRefused checks refused requests by class.
+func validateRefused(of string, byClass map[string]float64) error {
+	if len(byClass) > maxRefused {
+		return Invalidf("%s: refused requests of %d classes, limit %d", of, len(byClass), maxRefused)
+	}
+	for class, n := range byClass {
+		if err := cmp.Or(valid.Named(of+": class of refused requests", class), valid.NonNegative("refused", n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Component summarises the spans of one component.
 type Component struct {
@@ -154,6 +174,9 @@ func (s *Sketch) Validate() error {
 	if s.Under > s.Requests*(1+1e-9) {
 		return Invalidf("sketch of %s: %s under the threshold of %s requests", s.Workload,
 			strconv.FormatFloat(s.Under, 'g', 6, 64), strconv.FormatFloat(s.Requests, 'g', 6, 64))
+	}
+	if err := validateRefused("sketch of "+s.Workload, s.Refused); err != nil {
+		return err
 	}
 	if len(s.Begun) > MaxBegun || len(s.Newer) > MaxBegun {
 		return Invalidf("sketch of %s: requests began in %d intervals and ended in %d newer ones, limit %d", s.Workload, len(s.Begun), len(s.Newer), MaxBegun)

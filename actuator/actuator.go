@@ -93,7 +93,7 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	if a.journal, err = a.openJournal(ctx); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", errors.Join(err, a.presence.Close(), a.lock.Close()))
 	}
-	_ = a.presence.SetContent([]byte("there is a journal\n")) // best effort: see readHeld
+	_ = a.presence.SetContent([]byte("there is a journal\n")) // best effort: see readRestorable
 	a.start(ctx)
 	a.watchdog = guard(a.base)
 	return a, nil
@@ -108,7 +108,7 @@ func newActuator(b *base) *Actuator {
 	hs := newHost(b, ks, l)
 	g := &groupAbove{base: b, knobs: ks, baselines: back, lending: l, host: hs}
 	in := &instances{base: b, knobs: ks, baselines: back}
-	ws := &wishes{base: b, knobs: ks, wished: map[string]wish{}, heard: make(chan struct{}, 1)}
+	ws := &wishes{base: b, wished: map[string]wish{}, heard: make(chan struct{}, 1)}
 	return &Actuator{
 		base: b, fence: f, knobs: ks, baselines: back, instances: in, lending: l, host: hs, above: g, wishes: ws,
 		executor: &executor{base: b, fence: f, knobs: ks, instances: in, lending: l, host: hs, above: g, wishes: ws},
@@ -126,8 +126,8 @@ func (a *Actuator) start(ctx context.Context) {
 	a.fence.position, a.fence.lease, a.fence.paused, a.knobs.released = s.position, s.lease, s.paused, s.released
 	for _, t := range a.config.Targets {
 		t.KnobID = a.config.here(t.KnobID)
-		h := newHeld(t)
-		h.released = s.released[t.Workload]
+		h := newManaged(t)
+		h.block.released = s.released[t.Workload]
 		a.knobs.insert(h)
 	}
 	a.above.open(ctx)
@@ -188,7 +188,7 @@ func (a *Actuator) Tick(ctx context.Context) {
 		if h.Mode == trimtab.Act || h.lock != nil {
 			a.knobs.claim(ctx, h)
 		}
-		if h.can.remote() || h.problem != "" && !h.foreign || !h.known {
+		if h.can.remote() || h.block.problem != "" && !h.block.foreign || !h.known {
 			a.knobs.probe(look, h)
 		} else {
 			a.knobs.observe(look, h)
@@ -207,7 +207,7 @@ func (a *Actuator) Tick(ctx context.Context) {
 }
 
 func (a *Actuator) gauges() {
-	a.metrics.Gauge("trimtab_actuator_held_knobs").Set(float64(len(a.knobs.where((*held).turned))))
+	a.metrics.Gauge("trimtab_actuator_held_knobs").Set(float64(len(a.knobs.where((*managed).turned))))
 	instances := 0
 	for _, f := range a.instances.finders {
 		instances += len(f.there)

@@ -3,6 +3,7 @@ package actuator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -23,7 +24,6 @@ type wish struct {
 // wishes has the commands to apply a plan that have not expired.
 type wishes struct {
 	*base
-	knobs  *knobs
 	wished map[string]wish
 	// heard receives an element when a wish arrives; it has a buffer of one.
 	heard chan struct{}
@@ -61,44 +61,39 @@ func (ws *wishes) hear(c *trimtab.Command) {
 	}
 }
 
-// unwished returns why the plan may not act on this host's targets in mode recommend; "": it may.
-func (ws *wishes) unwished(p *trimtab.Plan) string {
-	if p.Applies == "" || !ws.appliesTo(p) {
-		return ""
-	}
+// refusal returns why the plan with an epoch and a sequence may not apply a recommended plan to this
+// host's targets in mode recommend; "": it may.
+func (ws *wishes) refusal(recommended string, epoch, sequence uint64) string {
 	if ws.config.NoApply {
 		return "not applied: the configuration of this host allows no apply (actuator.apply)"
 	}
-	w, ok := ws.wished[p.Applies]
+	w, ok := ws.wished[recommended]
 	switch {
 	case !ok || w.until <= ws.clock.boot():
-		return fmt.Sprintf("not applied: this host heard of no command to apply %.60s: ask again with `trimtab apply`", p.Applies)
-	case w.by.epoch != 0 && (w.by.epoch != p.Epoch || w.by.sequence != p.Sequence):
-		return fmt.Sprintf("not applied: %.60s was carried out as %s", p.Applies, trimtab.PlanID(w.by.epoch, w.by.sequence))
+		return fmt.Sprintf("not applied: this host heard of no command to apply %.60s: ask again with `trimtab apply`", recommended)
+	case w.by.epoch != 0 && (w.by.epoch != epoch || w.by.sequence != sequence):
+		return fmt.Sprintf("not applied: %.60s was carried out as %s", recommended, trimtab.PlanID(w.by.epoch, w.by.sequence))
 	}
 	return ""
 }
 
-// appliesTo reports whether the plan would act on a target in mode recommend here.
-func (ws *wishes) appliesTo(p *trimtab.Plan) bool {
-	for i := range p.Actions {
-		action := &p.Actions[i]
-		if action.Host != ws.config.Host || action.Mode != trimtab.Act {
-			continue
-		}
-		if h := ws.knobs.find(action.KnobID); h != nil && h.Mode == trimtab.Recommend {
-			return true
-		}
+// grant records the plan that carries out a wish.
+func (ws *wishes) grant(recommended string, epoch, sequence uint64) {
+	if w, ok := ws.wished[recommended]; ok && w.by.epoch == 0 {
+		w.by.epoch, w.by.sequence = epoch, sequence
+		ws.wished[recommended] = w
 	}
-	return false
 }
 
-// grant records that the plan carries out its wish.
-func (ws *wishes) grant(p *trimtab.Plan) {
-	if w, ok := ws.wished[p.Applies]; ok && w.by.epoch == 0 && ws.appliesTo(p) {
-		w.by.epoch, w.by.sequence = p.Epoch, p.Sequence
-		ws.wished[p.Applies] = w
-	}
+// applies reports whether the plan applies a recommended one to a target in mode recommend here.
+func (ks *knobs) applies(p *trimtab.Plan) bool {
+	return p.Applies != "" && slices.ContainsFunc(p.Actions, func(action trimtab.Action) bool {
+		if action.Host != ks.config.Host || action.Mode != trimtab.Act {
+			return false
+		}
+		h := ks.find(action.KnobID)
+		return h != nil && h.Mode == trimtab.Recommend
+	})
 }
 
 // A command and the plan that carries it out arrive on two subjects, and the plan may arrive first.
@@ -112,7 +107,7 @@ const (
 // awaitWish waits for the command that a plan needs to be accepted.
 func (a *Actuator) awaitWish(ctx context.Context, p *trimtab.Plan) {
 	a.mu.Lock()
-	wait := a.wishes.awaits(p)
+	wait := a.wishes.missing(p.Applies) && p.Validate() == nil && a.knobs.applies(p) && a.wishes.mayWait()
 	a.mu.Unlock()
 	for limit := time.After(wishWait); wait; {
 		select {
@@ -123,27 +118,25 @@ func (a *Actuator) awaitWish(ctx context.Context, p *trimtab.Plan) {
 		case <-a.wishes.heard:
 		}
 		a.mu.Lock()
-		wait = !a.wishes.came(p)
+		if wait = a.wishes.missing(p.Applies); !wait {
+			a.wishes.waitAgain = 0 // the wait succeeded, so the next plan may wait at once
+		}
 		a.mu.Unlock()
 	}
 }
 
-// awaits reports whether a plan must wait for its wish.
-func (ws *wishes) awaits(p *trimtab.Plan) bool {
-	now := ws.clock.boot()
-	_, known := ws.wished[p.Applies]
-	wait := p.Applies != "" && !known && !ws.config.NoApply && p.Validate() == nil && ws.appliesTo(p) && now >= ws.waitAgain
-	if wait {
-		ws.waitAgain = now + wishPause
-	}
-	return wait
+// missing reports whether no command to apply a recommended plan has arrived, and one may.
+func (ws *wishes) missing(recommended string) bool {
+	_, known := ws.wished[recommended]
+	return recommended != "" && !known && !ws.config.NoApply
 }
 
-// came reports whether the wish for which a plan waits has arrived.
-func (ws *wishes) came(p *trimtab.Plan) bool {
-	_, known := ws.wished[p.Applies]
-	if known {
-		ws.waitAgain = 0 // the wait succeeded, so the next plan may wait at once
+// mayWait reports whether a plan may wait for its wish now, and if so, puts off the next that may.
+func (ws *wishes) mayWait() bool {
+	now := ws.clock.boot()
+	may := now >= ws.waitAgain
+	if may {
+		ws.waitAgain = now + wishPause
 	}
-	return known
+	return may
 }

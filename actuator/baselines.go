@@ -43,7 +43,7 @@ func (b *baselines) giveBackBorrowed(ctx context.Context) {
 		b.fence.returned = true
 		b.endLoans(ctx)
 	}
-	above := b.knobs.where(func(h *held) bool { return h.entry != nil && h.entry.borrows(h.now) })
+	above := b.knobs.where(func(h *managed) bool { return h.entry != nil && h.entry.borrows(h.now) })
 	if len(above) == 0 {
 		return
 	}
@@ -61,7 +61,7 @@ const leaveAlone = time.Minute
 // pending raise takes room from others and has no use.
 func (b *baselines) abandon(ctx context.Context) {
 	for _, h := range b.knobs.all {
-		if !h.can.remote() || h.entry == nil || h.effective == nil || h.foreign || b.fence.left() == 0 {
+		if !h.can.remote() || h.entry == nil || h.effective == nil || h.block.foreign || b.fence.left() == 0 {
 			continue
 		}
 		why := h.can.Hopeless(ctx)
@@ -75,7 +75,7 @@ func (b *baselines) abandon(ctx context.Context) {
 }
 
 // giveBack sets a value, after journaling it, and then leaves the knob alone for a while.
-func (b *baselines) giveBack(ctx context.Context, h *held, v trimtab.Amount, why string) error {
+func (b *baselines) giveBack(ctx context.Context, h *managed, v trimtab.Amount, why string) error {
 	back := *h.entry
 	back.Wrote = []trimtab.Amount{h.now, v}
 	if err := b.journal.Append(put(back.journalKey(), &back)); err != nil {
@@ -83,17 +83,17 @@ func (b *baselines) giveBack(ctx context.Context, h *held, v trimtab.Amount, why
 	}
 	asked := h.now
 	h.entry = &back
-	h.hopeless, h.hopelessUntil = fmt.Sprintf("asked for %v, put back to %v: %s", asked, v, why), saturate(b.clock.boot(), leaveAlone)
+	h.block.abandoned, h.block.abandonedUntil = fmt.Sprintf("asked for %v, put back to %v: %s", asked, v, why), saturate(b.clock.boot(), leaveAlone)
 	err := h.Knob.Write(ctx, v)
 	b.knobs.observe(ctx, h)
-	b.knobs.setProblem(h, h.hopeless)
+	b.knobs.setProblem(h, h.block.abandoned)
 	b.metrics.Counter("trimtab_actuator_abandoned_total").Inc()
 	return err
 }
 
 // goOn continues the restore of released workloads, and of knobs that are no longer declared.
 func (b *baselines) goOn(ctx context.Context) {
-	b.restore(ctx, b.knobs.where(func(h *held) bool { return h.released && h.entry != nil }))
+	b.restore(ctx, b.knobs.where(func(h *managed) bool { return h.block.released && h.entry != nil }))
 	b.restoreOrphans(ctx)
 }
 
@@ -142,14 +142,14 @@ func (b *baselines) restoreOrphans(ctx context.Context) {
 	told := make(map[*entry]bool, len(r.Items))
 	for i := range r.Items {
 		it := &r.Items[i]
-		told[it.entry] = it.Status != trimtab.Failed || b.knobs.heldOf(b.config.here(it.KnobID)) == nil
+		told[it.entry] = it.Status != trimtab.Failed || b.knobs.findAny(b.config.here(it.KnobID)) == nil
 	}
 	b.knobs.orphans = slices.DeleteFunc(b.knobs.orphans, func(e *entry) bool { return told[e] })
 	b.forget(r)
 }
 
 // undo returns the given knobs that have a baseline to restore.
-func (b *baselines) undo(ctx context.Context, knobs []*held) (all []undoing) {
+func (b *baselines) undo(ctx context.Context, knobs []*managed) (all []undoing) {
 	for _, h := range knobs {
 		if h.entry != nil && b.knobs.claim(ctx, h) == "" && h.entry != nil {
 			all = append(all, undoing{entry: h.entry, knob: h.Knob, can: h.can})
@@ -160,7 +160,7 @@ func (b *baselines) undo(ctx context.Context, knobs []*held) (all []undoing) {
 
 // restore restores the given declared knobs and drops their entries. If the server of the knobs
 // limits the rate of writes, one call restores only some.
-func (b *baselines) restore(ctx context.Context, knobs []*held) Report {
+func (b *baselines) restore(ctx context.Context, knobs []*managed) Report {
 	all := b.undo(ctx, knobs)
 	if len(all) == 0 {
 		return Report{}
@@ -177,7 +177,7 @@ func (b *baselines) restore(ctx context.Context, knobs []*held) Report {
 }
 
 // restoreToTheEnd restores knobs, part by part, until ctx ends.
-func (b *baselines) restoreToTheEnd(ctx context.Context, knobs []*held) error {
+func (b *baselines) restoreToTheEnd(ctx context.Context, knobs []*managed) error {
 	all := b.undo(ctx, knobs)
 	if n := len(all); n > 0 && all[0].can.Pace > 0 {
 		b.logger.Info("putting the baselines back", "knobs", n, "takes about", time.Duration(float64(n)/all[0].can.Pace*float64(time.Second)).Round(time.Second).String())
@@ -199,11 +199,11 @@ func (b *baselines) forget(r Report) {
 		b.metrics.Counter("trimtab_actuator_restores_total", string(i.Status)).Inc()
 		b.logger.Info("restore", "workload", i.Workload, "resource", i.Resource, "status", string(i.Status),
 			"found", i.Found.String(), "baseline", i.Baseline.String(), "reason", i.Reason)
-		if h := b.knobs.heldOf(b.config.here(i.KnobID)); h != nil && i.Status != trimtab.Failed {
+		if h := b.knobs.findAny(b.config.here(i.KnobID)); h != nil && i.Status != trimtab.Failed {
 			h.entry = nil
 			h.dropFast()
-			if h.foreign { // the conflict was reported, and is over
-				h.foreign = false
+			if h.block.foreign { // the conflict was reported, and is over
+				h.block.foreign = false
 				b.knobs.setProblem(h, "")
 			}
 			h.disown()

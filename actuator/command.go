@@ -60,11 +60,11 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 	batch := []hostfs.Entry{{Key: pausedKey}}
 	for _, h := range a.knobs.all {
 		a.knobs.observe(ctx, h)
-		if h.foreign && h.entry != nil {
+		if h.block.foreign && h.entry != nil {
 			batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
 		}
-		if h.touched != nil {
-			batch = append(batch, hostfs.Entry{Key: h.touched.journalKey()})
+		if h.block.touched != nil {
+			batch = append(batch, hostfs.Entry{Key: h.block.touched.journalKey()})
 		}
 	}
 	for workload := range a.knobs.released {
@@ -81,9 +81,9 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 	a.fence.paused, a.fence.lease = time.Time{}, l
 	clear(a.knobs.released)
 	for _, h := range a.knobs.all {
-		h.released, h.touched = false, nil
-		if h.foreign {
-			h.entry, h.foreign = nil, false
+		h.block.released, h.block.touched = false, nil
+		if h.block.foreign {
+			h.entry, h.block.foreign = nil, false
 			a.knobs.setProblem(h, "")
 		}
 	}
@@ -92,10 +92,10 @@ func (a *Actuator) resume(ctx context.Context, c *trimtab.Command) error {
 
 // release restores a workload, and does not change it again until the next resume.
 func (a *Actuator) release(ctx context.Context, workload string) error {
-	var knobs []*held
+	var knobs []*managed
 	for _, h := range a.knobs.all {
 		if h.Workload == workload {
-			h.released = true
+			h.block.released = true
 			knobs = append(knobs, h)
 		}
 	}

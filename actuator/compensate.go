@@ -19,13 +19,13 @@ type unfinished struct {
 }
 
 // await records the reductions of a plan that has another step.
-func (x *executor) await(p *trimtab.Plan, moves []*move) {
+func (x *executor) await(s *step) {
 	x.unfinished = nil
-	if p.Last || x.config.Shared {
+	if s.Last || x.config.Shared {
 		return
 	}
 	u := &unfinished{until: saturate(x.clock.boot(), compensateAfter)}
-	for _, m := range moves {
+	for _, m := range s.moves {
 		if (m.result.Status == trimtab.Written || m.result.Status == trimtab.Pending) && m.goal.Less(m.result.Before) {
 			u.shrunk = append(u.shrunk, m)
 		}
@@ -45,10 +45,10 @@ func (x *executor) compensate(ctx context.Context) {
 	x.unfinished = nil
 	var batch []hostfs.Entry
 	for _, m := range u.shrunk {
-		if e := m.held.entry; e != nil && same(m.held.now, m.goal) {
+		if e := m.knob.entry; e != nil && same(m.knob.now, m.goal) {
 			back := *e
 			back.Wrote = []trimtab.Amount{m.goal, m.result.Before}
-			m.held.entry = &back
+			m.knob.entry = &back
 			batch = append(batch, put(e.journalKey(), &back))
 		}
 	}
@@ -57,22 +57,22 @@ func (x *executor) compensate(ctx context.Context) {
 		return
 	}
 	for _, m := range u.shrunk {
-		if m.held.entry == nil || !same(m.held.now, m.goal) {
+		if m.knob.entry == nil || !same(m.knob.now, m.goal) {
 			continue
 		}
-		room := x.host.room(m.held.Resource)
-		if x.config.Fast && m.held.Resource == trimtab.CPU {
-			room = min(room, x.lending.capacity) // the fast loop may have lent it
+		most := x.host.limit(m.knob.Resource)
+		if x.config.Fast && m.knob.Resource == trimtab.CPU {
+			most = min(most, x.lending.capacity) // the fast loop may have lent it
 		}
-		if x.knobs.sumWith(m.held, m.result.Before) > room+slack {
+		if x.knobs.sumWith(m.knob, m.result.Before) > most+slack {
 			continue // the capacity is in use now; the knob is restored when the lease expires
 		}
-		if x.host.ask(ctx, m.held, m.result.Before) != "" {
+		if x.host.ask(ctx, m.knob, m.result.Before) != "" {
 			continue // likewise: another pool uses it
 		}
-		err := m.held.Knob.Write(ctx, m.result.Before)
-		x.knobs.observe(ctx, m.held)
+		err := m.knob.Knob.Write(ctx, m.result.Before)
+		x.knobs.observe(ctx, m.knob)
 		x.metrics.Counter("trimtab_actuator_compensations_total").Inc()
-		x.logger.Warn("plan was not finished: gave back", "workload", m.held.Workload, "to", m.result.Before.String(), "err", err)
+		x.logger.Warn("plan was not finished: gave back", "workload", m.knob.Workload, "to", m.result.Before.String(), "err", err)
 	}
 }

@@ -22,7 +22,7 @@ type lending struct {
 	// groups are the movable groups as last reported to the loop, ordered by name; generation
 	// counts their changes.
 	groups     []FastGroup
-	movable    []*held
+	movable    []*managed
 	generation uint64
 	limits     FastLimits
 	// lendable is how much plan and arbiter allow beyond the sum of the targets; capacity is the
@@ -84,7 +84,7 @@ type FastMove struct {
 const loopDead = 2 * time.Second
 
 // resting returns the target of the knob's envelope while the knob is inside it, else its value.
-func (h *held) resting() trimtab.Amount {
+func (h *managed) resting() trimtab.Amount {
 	if h.moves() && h.entry.free(h.now) {
 		return h.Knob.Nearest(trimtab.Units(h.loan.envelope.Target))
 	}
@@ -92,11 +92,11 @@ func (h *held) resting() trimtab.Amount {
 }
 
 // moves reports whether the loop may move the knob.
-func (h *held) moves() bool { return h.loan.envelope != nil && h.entry != nil }
+func (h *managed) moves() bool { return h.loan.envelope != nil && h.entry != nil }
 
 // movable reports whether the loop may move the knob now, or whether it is gone, which frees its
 // amount.
-func (h *held) movable() bool { return h.moves() && (h.gone || h.report() == "") }
+func (h *managed) movable() bool { return h.moves() && (h.gone || h.report() == "") }
 
 // free reports whether v is a value that the loop may have set.
 func (e *entry) free(v trimtab.Amount) bool {
@@ -109,7 +109,7 @@ const fastSlack = 2e-3
 
 // callIn ends loans, by lowering knobs above their targets to them. It is called when a plan raises
 // a knob and there is no capacity left.
-func (l *lending) callIn(but *held) (freed bool) {
+func (l *lending) callIn(but *managed) (freed bool) {
 	for _, h := range l.knobs.all {
 		if h != but && h.moves() && !h.now.Unlimited && h.now.Value > h.loan.envelope.Target+fastSlack && h.entry.free(h.now) {
 			freed = l.shift(h, h.loan.envelope.Target, h.loan.envelope.Burst) == nil || freed
@@ -130,7 +130,7 @@ func (l *lending) rest() {
 }
 
 // shift sets one knob inside its envelope, and records the value read back.
-func (l *lending) shift(h *held, v, burst float64) error {
+func (l *lending) shift(h *managed, v, burst float64) error {
 	q := h.can.Quick
 	if q == nil {
 		return fmt.Errorf("move %s: %w", h.Knob, trimtab.ErrUnsupported)
@@ -218,7 +218,7 @@ func (l *lending) look(look *FastLook) {
 }
 
 // glance reads one knob, and records if another program set it.
-func (l *lending) glance(h *held) (Counters, error) {
+func (l *lending) glance(h *managed) (Counters, error) {
 	q := h.can.Quick
 	if q == nil {
 		return Counters{}, trimtab.ErrUnsupported
@@ -334,7 +334,7 @@ func (l *lending) targets() (sum float64) {
 }
 
 // dropFast removes the envelope of a knob that was restored.
-func (h *held) dropFast() { h.loan.envelope, h.loan.account = nil, nil }
+func (h *managed) dropFast() { h.loan.envelope, h.loan.account = nil, nil }
 
 // FastTell passes in the loop's reports on its knobs, for the holding.
 func (a *Actuator) FastTell(all []FastAccount) {
@@ -363,7 +363,7 @@ func (l *lending) tell(all []FastAccount) {
 }
 
 // stateOf returns the loop's state of one knob for the holding; nil: none.
-func (l *lending) stateOf(h *held) *trimtab.Fast {
+func (l *lending) stateOf(h *managed) *trimtab.Fast {
 	if !h.moves() {
 		if h.loan.off != "" && l.config.Fast {
 			v := trimtab.Units(h.amount())

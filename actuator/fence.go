@@ -43,7 +43,8 @@ func (f *fence) leftBorrowed() time.Duration {
 
 // check returns why a step must not be carried out, or "", and the outcome of the same step if it
 // was carried out before, else nil.
-func (f *fence) check(p *trimtab.Plan, at position) (kind, why string, again *trimtab.Outcome) {
+func (f *fence) check(p *trimtab.Plan) (kind, why string, again *trimtab.Outcome) {
+	at := position{p.Epoch, p.Sequence, p.Step}
 	if earlier := f.outcomes[at.Step]; earlier != nil && at == (position{f.position.Epoch, f.position.Sequence, at.Step}) {
 		if alike(earlier.plan, p) {
 			return "repeated", "", earlier.outcome
@@ -69,7 +70,7 @@ func (f *fence) check(p *trimtab.Plan, at position) (kind, why string, again *tr
 		return "stale", fmt.Sprintf(trimtab.Overtaken+"plan %s step %d, %s step %d was accepted",
 			p.ID(), p.Step, trimtab.PlanID(f.position.Epoch, f.position.Sequence), f.position.Step), nil
 	}
-	lease, skew := f.config.Limits.lease(p).Duration(), f.config.Limits.Skew
+	lease, skew := f.config.Limits.lease(p.Lease).Duration(), f.config.Limits.Skew
 	switch age := f.clock.wall().Sub(p.Time); {
 	case age >= lease:
 		return "expired", fmt.Sprintf("expired: made %v ago with a lease of %v", age.Round(time.Millisecond), lease), nil
@@ -79,11 +80,11 @@ func (f *fence) check(p *trimtab.Plan, at position) (kind, why string, again *tr
 	return "", "", nil
 }
 
-// alike reports whether two steps have equal contents.
-func alike(p, q *trimtab.Plan) bool {
-	a, err := json.Marshal(p)
-	b, bad := json.Marshal(q)
-	return err == nil && bad == nil && bytes.Equal(a, b) // a plan that cannot be encoded is invalid
+// alike reports whether two values have equal contents, as messages.
+func alike(x, y any) bool {
+	a, err := json.Marshal(x)
+	b, bad := json.Marshal(y)
+	return err == nil && bad == nil && bytes.Equal(a, b) // a value that cannot be encoded is invalid
 }
 
 // take accepts a step, and starts its lease.

@@ -11,7 +11,7 @@ import (
 )
 
 // judge finds out whether another program changed the knob, whose value was before until this read.
-func (ks *knobs) judge(h *held, before trimtab.Amount) {
+func (ks *knobs) judge(h *managed, before trimtab.Amount) {
 	why := ""
 	switch {
 	case h.entry == nil:
@@ -25,10 +25,10 @@ func (ks *knobs) judge(h *held, before trimtab.Amount) {
 	if h.can.remote() && ks.config.ForeignHold > 0 {
 		why = ks.leaveTo(h, why)
 	}
-	if why != "" || h.foreign {
+	if why != "" || h.block.foreign {
 		ks.setProblem(h, why)
 	}
-	h.foreign = why != ""
+	h.block.foreign = why != ""
 }
 
 // touched records that another program changed a remote knob. It is journaled: a restart must not
@@ -55,8 +55,8 @@ func (t *touched) journalKey() string { return keyIn(touchedPrefix, t.KnobID) }
 
 // leaveTo stops writing a knob that another program changed, as why says. It returns why the knob
 // is left alone now; "": it is not.
-func (ks *knobs) leaveTo(h *held, why string) string {
-	now, t := ks.clock.wall(), h.touched
+func (ks *knobs) leaveTo(h *managed, why string) string {
+	now, t := ks.clock.wall(), h.block.touched
 	if t != nil && now.Before(t.At) {
 		t.At = now // otherwise a clock that was ahead would prolong the wait
 	}
@@ -71,7 +71,7 @@ func (ks *knobs) leaveTo(h *held, why string) string {
 	case again:
 		next := &touched{KnobID: h.KnobID, InstanceID: h.id, At: now, Found: h.now, Why: fmt.Sprintf("%s, or it is taken over at %s", why, now.Add(ks.config.ForeignHold).UTC().Format("15:04:05 UTC"))}
 		ks.note(put(next.journalKey(), next))
-		h.touched = next
+		h.block.touched = next
 		return next.Why
 	case t == nil:
 		return why
@@ -84,14 +84,14 @@ func (ks *knobs) leaveTo(h *held, why string) string {
 		}
 		return ""
 	case !t.Twice && now.Sub(t.At) >= twiceWithin:
-		h.touched = nil
+		h.block.touched = nil
 		ks.note(hostfs.Entry{Key: t.journalKey()})
 	}
 	return why
 }
 
 // takeOver makes the value found the baseline, and records when and why.
-func (ks *knobs) takeOver(h *held, t *touched) bool {
+func (ks *knobs) takeOver(h *managed, t *touched) bool {
 	batch := []hostfs.Entry{put(t.journalKey(), t)}
 	if h.entry != nil {
 		batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
@@ -99,7 +99,7 @@ func (ks *knobs) takeOver(h *held, t *touched) bool {
 	if !ks.note(batch...) {
 		return false
 	}
-	h.entry, h.touched = nil, t
+	h.entry, h.block.touched = nil, t
 	h.dropFast()
 	ks.logger.Info("what somebody else set is the baseline now", "workload", h.Workload, "resource", h.Resource, "knob", h.Knob.String(), "value", h.now.String(), "twice", t.Twice)
 	return true
@@ -121,7 +121,7 @@ const forgotten = 24 * time.Hour
 // remember restores from the journal which knobs another program changed.
 func (ks *knobs) remember(all []*touched) {
 	for _, t := range all {
-		if h := ks.heldOf(ks.config.here(t.KnobID)); h != nil {
+		if h := ks.findAny(ks.config.here(t.KnobID)); h != nil {
 			ks.rememberOf(h, t)
 		} else if ks.clock.wall().Sub(t.At) > forgotten {
 			ks.note(hostfs.Entry{Key: t.journalKey()})
@@ -129,16 +129,16 @@ func (ks *knobs) remember(all []*touched) {
 	}
 }
 
-func (ks *knobs) rememberOf(h *held, t *touched) {
+func (ks *knobs) rememberOf(h *managed, t *touched) {
 	if h.id != t.InstanceID || h.Mode != trimtab.Act {
 		ks.note(hostfs.Entry{Key: t.journalKey()})
 		return
 	}
-	h.touched, h.foreign = t, !t.Over
+	h.block.touched, h.block.foreign = t, !t.Over
 }
 
 // recallTouched does the same for an instance that comes later.
-func (ks *knobs) recallTouched(h *held) {
+func (ks *knobs) recallTouched(h *managed) {
 	key, s := keyIn(touchedPrefix, h.KnobID), stored{}
 	b, ok := ks.journal.Get(key)
 	if !ok {
@@ -164,7 +164,7 @@ func (s *stored) readTouched(k string, value []byte) error {
 }
 
 // usualSuspect names the program that most likely changed the knob.
-func usualSuspect(h *held) string {
+func usualSuspect(h *managed) string {
 	if h.can.remote() {
 		return "a person, a GitOps tool or another controller"
 	}
@@ -174,13 +174,13 @@ func usualSuspect(h *held) string {
 // undone reports whether another program has set the knob to its baseline while the lease lasts,
 // after trimtab's value was read there. It is false for a control group that was removed and made
 // again, which starts with the baseline.
-func (ks *knobs) undone(h *held, before trimtab.Amount) bool {
+func (ks *knobs) undone(h *managed, before trimtab.Amount) bool {
 	e := h.entry
 	if !same(h.now, e.Baseline) || same(h.now, e.last()) || ks.fence.left() == 0 ||
 		h.now.Less(before) && ks.fence.leftBorrowed() == 0 { // a watchdog set it
 		return false
 	}
-	if !h.foreign && (!e.ours(before) || same(before, h.now)) {
+	if !h.block.foreign && (!e.ours(before) || same(before, h.now)) {
 		return false
 	}
 	if h.can.remote() {

@@ -33,7 +33,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
 			KnobID: k.KnobID, Knob: k.named, Unit: k.unit,
-			Shared: k.can.Shared != nil, Capped: k.capped(), Reserves: k.can.Shared != nil && k.can.Shared.Reserves(), Now: k.resting(), Fast: a.lending.stateOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.host.reportOf(k), Barred: k.barred, Standing: k.standing,
+			Shared: k.can.Shared != nil, Capped: k.capped(), Reserves: k.can.Shared != nil && k.can.Shared.Reserves(), Now: k.resting(), Fast: a.lending.stateOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.host.reportOf(k), Barred: k.block.barred, Standing: k.standing,
 		})
 	}
 	if t := a.instances.troubles(); len(t) > 0 {
@@ -45,13 +45,13 @@ func (a *Actuator) Holding() *trimtab.Holding {
 }
 
 // report returns the problem of the knob, or another reason why it cannot be used.
-func (h *held) report() string {
+func (h *managed) report() string {
 	switch {
-	case h.contested != "":
-		return h.contested
-	case h.problem != "":
-		return h.problem
-	case h.released:
+	case h.block.contested != "":
+		return h.block.contested
+	case h.block.problem != "":
+		return h.block.problem
+	case h.block.released:
 		return "released: resume takes it back"
 	case !h.known:
 		return "never read"
@@ -97,15 +97,15 @@ func names(id *trimtab.KnobID) int {
 }
 
 // leastSaid returns the size of the knob's state without texts, in bytes.
-func (h *held) leastSaid() int { return stateBytes + names(&h.KnobID) + typicalNode }
+func (h *managed) leastSaid() int { return stateBytes + names(&h.KnobID) + typicalNode }
 
 // fits returns an error if the knobs of one more instance would not fit into a holding.
-func (ks *knobs) fits(added []*held) error {
+func (ks *knobs) fits(added []*managed) error {
 	if len(ks.all) < MaxKnobs {
 		return nil // this many always fit
 	}
 	sum := 0
-	for _, list := range [][]*held{ks.all, added} {
+	for _, list := range [][]*managed{ks.all, added} {
 		for _, h := range list {
 			sum += h.leastSaid()
 		}

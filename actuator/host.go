@@ -83,14 +83,14 @@ func (hs *host) close(over bool) error {
 }
 
 // settleStep records which capacity stays claimed after a step, given the pool's allocation before
-// it, and releases the excess of the claims.
-func (hs *host) settleStep(ctx context.Context, p *trimtab.Plan, had map[string]float64) {
+// it, and releases the excess of the claims. last says that it is the plan's last step.
+func (hs *host) settleStep(ctx context.Context, last bool, had map[string]float64) {
 	if hs.arbiter == nil {
 		return
 	}
 	now := hs.clock.boot()
 	switch {
-	case p.Last:
+	case last:
 		hs.keepUntil = never
 	case now >= hs.keepUntil:
 		hs.kept, hs.keepUntil = had, saturate(now, keepFor)
@@ -112,10 +112,10 @@ func (hs *host) settleStep(ctx context.Context, p *trimtab.Plan, had map[string]
 
 // sums returns the allocation of this pool's knobs, by resource, now and after a restore. It counts
 // the given knobs as if they had their new values already.
-func (hs *host) sums(ahead map[*held]float64) (now, back map[string]float64) {
+func (hs *host) sums(ahead map[*managed]float64) (now, back map[string]float64) {
 	now, back = map[string]float64{}, map[string]float64{}
 	for _, h := range hs.knobs.all {
-		if !h.counts() || h.contested != "" && h.entry == nil {
+		if !h.counts() || h.block.contested != "" && h.entry == nil {
 			continue // another process controls and claims it
 		}
 		has, comes := h.mayHave()
@@ -130,7 +130,7 @@ func (hs *host) sums(ahead map[*held]float64) (now, back map[string]float64) {
 
 // claims returns what this pool claims of the host: the larger of its allocation now and after a
 // restore. A restore lowers knobs first, so that it never has more.
-func (hs *host) claims(ahead map[*held]float64) map[string]arbiter.Claim {
+func (hs *host) claims(ahead map[*managed]float64) map[string]arbiter.Claim {
 	now, back := hs.sums(ahead)
 	all := make(map[string]arbiter.Claim, len(now))
 	for resource, v := range now {
@@ -154,14 +154,14 @@ func (hs *host) claimOf(resource string) arbiter.Claim {
 }
 
 // mayHave returns the largest amount that a knob may have now, and its amount after a restore.
-func (h *held) mayHave() (now, back float64) {
+func (h *managed) mayHave() (now, back float64) {
 	if h.gone {
 		return 0, 0
 	}
 	if now = h.Max; h.known {
 		now = h.atMost(h.now)
 	}
-	if h.entry == nil || h.foreign { // a restore leaves a value alone that another program set
+	if h.entry == nil || h.block.foreign { // a restore leaves a value alone that another program set
 		return now, now
 	}
 	return now, max(h.bounded(h.entry.Baseline), min(h.floor, now))
@@ -169,11 +169,11 @@ func (h *held) mayHave() (now, back float64) {
 
 // ask claims the pool's allocation with one knob at v. It returns why the claim is refused; "": it
 // is granted. An amount that is claimed already is always granted.
-func (hs *host) ask(ctx context.Context, h *held, v trimtab.Amount) (why string) {
+func (hs *host) ask(ctx context.Context, h *managed, v trimtab.Amount) (why string) {
 	if hs.arbiter == nil {
 		return ""
 	}
-	now, _ := hs.sums(map[*held]float64{h: h.atMost(v)})
+	now, _ := hs.sums(map[*managed]float64{h: h.atMost(v)})
 	want := now[h.Resource]
 	for _, k := range hs.knobs.all {
 		if k != h && k.Resource == h.Resource && k.takesLeft() && k.counts() {
@@ -203,32 +203,30 @@ func (hs *host) grantFor(ctx context.Context, resource string, want float64) flo
 	return granted
 }
 
-// askAll claims at once the allocation after all raises of a step, within the limits of the plan
-// and the host.
-func (hs *host) askAll(ctx context.Context, p *trimtab.Plan, moves []*move) {
+// askAll claims at once the allocation after all raises of a step, at most a capacity by resource.
+// ahead has the largest amounts of the raised knobs.
+func (hs *host) askAll(ctx context.Context, ahead map[*managed]float64, capacity func(resource string) float64) {
 	if hs.arbiter == nil {
 		return
 	}
 	hs.failed = ""
-	ahead, resources := map[*held]float64{}, map[string]bool{}
-	for _, m := range moves {
-		if !m.goal.Less(m.result.Before) {
-			ahead[m.held], resources[m.held.Resource] = m.held.atMost(m.goal), true
-		}
-	}
 	wanted, _ := hs.sums(ahead)
+	resources := map[string]bool{}
+	for h := range ahead {
+		resources[h.Resource] = true
+	}
 	for resource := range resources {
-		hs.grantFor(ctx, resource, min(wanted[resource], p.CapacityOf(resource), hs.room(resource)))
+		hs.grantFor(ctx, resource, min(wanted[resource], capacity(resource)))
 	}
 }
 
 // announce claims the allocation of the pool with the given knobs at their baselines. It does so
 // without asking, since a person wants them restored.
-func (hs *host) announce(ctx context.Context, knobs []*held) {
+func (hs *host) announce(ctx context.Context, knobs []*managed) {
 	if hs.arbiter == nil {
 		return
 	}
-	ahead := map[*held]float64{}
+	ahead := map[*managed]float64{}
 	for _, h := range knobs {
 		_, ahead[h] = h.mayHave()
 	}
@@ -294,7 +292,7 @@ func (hs *host) divide(claims map[string]arbiter.Claim) {
 		if left[resource] = max(room, has[resource], 0); hs.config.Shared {
 			left[resource] = min(left[resource], measured)
 		}
-		if alone := min(hs.room(resource), measured); hs.config.Limits.Capacity != nil && left[resource] < alone-slack {
+		if alone := min(hs.limit(resource), measured); hs.config.Limits.Capacity != nil && left[resource] < alone-slack {
 			less = append(less, claimed{resource, alone, left[resource], hs.arbiter.Shares(resource, own)})
 		}
 	}
@@ -399,7 +397,7 @@ func (hs *host) disowned(e *entry, journal string) bool {
 // reportOf returns why a knob cannot be used, or "". While the claims of other pools are unknown,
 // nothing may be raised. So that nothing is lowered either, which could not be raised again, no
 // changed knob can be used then.
-func (hs *host) reportOf(k *held) string {
+func (hs *host) reportOf(k *managed) string {
 	if why := k.report(); why != "" || hs.problem == "" || k.Mode != trimtab.Act {
 		return why
 	}

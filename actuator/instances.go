@@ -106,11 +106,11 @@ func (in *instances) settle(ctx context.Context, f *finder, found []Instance) {
 	if len(gone) == 0 {
 		return
 	}
-	left := in.tidy(ctx, slices.DeleteFunc(slices.Clone(in.knobs.all), func(h *held) bool {
+	left := in.tidy(ctx, slices.DeleteFunc(slices.Clone(in.knobs.all), func(h *managed) bool {
 		return h.finder != f || !gone[h.Instance] || replaced[h.Instance]
 	}))
 	var batch []hostfs.Entry
-	in.knobs.all = slices.DeleteFunc(in.knobs.all, func(h *held) bool {
+	in.knobs.all = slices.DeleteFunc(in.knobs.all, func(h *managed) bool {
 		if h.finder != f || !gone[h.Instance] {
 			return false
 		}
@@ -119,8 +119,8 @@ func (in *instances) settle(ctx context.Context, f *finder, found []Instance) {
 			batch = append(batch, hostfs.Entry{Key: h.entry.journalKey()})
 		}
 		h.entry = nil
-		if h.touched != nil {
-			batch = append(batch, hostfs.Entry{Key: h.touched.journalKey()})
+		if h.block.touched != nil {
+			batch = append(batch, hostfs.Entry{Key: h.block.touched.journalKey()})
 		}
 		in.logger.Info("instance is gone", "workload", h.Workload, "instance", h.Instance, "resource", h.Resource)
 		if err := h.leave(); err != nil {
@@ -139,9 +139,9 @@ func (in *instances) settle(ctx context.Context, f *finder, found []Instance) {
 // as the file with the number of workers of a stopped service. Otherwise the next instance
 // there would begin with trimtab's value. It returns those that could not be restored;
 // their baselines stay in the journal.
-func (in *instances) tidy(ctx context.Context, gone []*held) map[*held]bool {
-	left := map[*held]bool{}
-	gone = slices.DeleteFunc(gone, func(h *held) bool {
+func (in *instances) tidy(ctx context.Context, gone []*managed) map[*managed]bool {
+	left := map[*managed]bool{}
+	gone = slices.DeleteFunc(gone, func(h *managed) bool {
 		if h.entry == nil {
 			return true
 		}
@@ -157,7 +157,7 @@ func (in *instances) tidy(ctx context.Context, gone []*held) map[*held]bool {
 
 // leave closes the knob of an instance that is gone, and removes its lock file, which would
 // otherwise stay for ever if the name never returns.
-func (h *held) leave() error {
+func (h *managed) leave() error {
 	var err error
 	if h.lock != nil {
 		err = h.lock.Remove()
@@ -193,14 +193,14 @@ func (in *instances) takeOne(f *finder, i Instance, targets []Target) error {
 	if n := len(in.knobs.all) + len(targets); n > in.config.MaxKnobs {
 		err = fmt.Errorf("with it this host has %d knobs, at most %d are turned: %w", n, in.config.MaxKnobs, trimtab.ErrRefused)
 	}
-	added := make([]*held, len(targets))
+	added := make([]*managed, len(targets))
 	for n, t := range targets {
 		t.Workload, t.Instance = f.Workload, i.Name
 		t.KnobID = in.config.here(t.KnobID)
-		added[n] = newHeld(t)
-		added[n].finder, added[n].id, added[n].released = f, i.ID, in.knobs.released[t.Workload]
+		added[n] = newManaged(t)
+		added[n].finder, added[n].id, added[n].block.released = f, i.ID, in.knobs.released[t.Workload]
 		err = errors.Join(err, t.validate())
-		if in.knobs.find(t.KnobID) != nil || slices.ContainsFunc(added[:n], func(h *held) bool { return h.KnobID == t.KnobID }) {
+		if in.knobs.find(t.KnobID) != nil || slices.ContainsFunc(added[:n], func(h *managed) bool { return h.KnobID == t.KnobID }) {
 			err = errors.Join(err, trimtab.Invalidf("%s is there twice", t.Name()))
 		}
 	}

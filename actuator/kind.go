@@ -124,19 +124,6 @@ func (k Kind) Finder(at Location, pattern string, like []Target) Finder {
 	}
 }
 
-// AnyOf returns a Reopen for knobs of any of the kinds.
-func AnyOf(kinds []Kind) func(undo []byte) (Knob, error) {
-	return func(undo []byte) (Knob, error) {
-		for _, k := range kinds {
-			// Each kind recognises its own.
-			if knob, err := k.Reopen(undo); err == nil || !errors.Is(err, trimtab.ErrUnsupported) {
-				return knob, err
-			}
-		}
-		return nil, fmt.Errorf("reopen %.60q: no kind of knob knows it: %w", undo, trimtab.ErrUnsupported)
-	}
-}
-
 // OrNil returns a nil interface with an error, never an interface that holds a nil pointer.
 func OrNil[K Knob](knob K, err error) (Knob, error) {
 	if err != nil {

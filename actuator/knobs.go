@@ -2,6 +2,7 @@ package actuator
 
 import (
 	"context"
+	"errors"
 	"os"
 	"slices"
 	"time"
@@ -15,9 +16,9 @@ type knobs struct {
 	*base
 	fence *fence
 	// all are the declared knobs and those of instances, ordered by name.
-	all []*held
+	all []*managed
 	// parent is the parent of the pool's groups; nil: none is declared.
-	parent *held
+	parent *managed
 	// orphans are journal entries without a knob that are not restored yet.
 	orphans []*entry
 	// released are the workloads that a person released from trimtab's control.
@@ -25,26 +26,26 @@ type knobs struct {
 }
 
 // insert adds a knob and keeps the list sorted for find.
-func (ks *knobs) insert(h *held) {
+func (ks *knobs) insert(h *managed) {
 	i, _ := ks.place(h.KnobID)
 	ks.all = slices.Insert(ks.all, i, h)
 }
 
 // place returns the index of the knob with that name, or the index at which it would be inserted.
 func (ks *knobs) place(id trimtab.KnobID) (i int, there bool) {
-	return slices.BinarySearchFunc(ks.all, id, func(h *held, id trimtab.KnobID) int { return h.Compare(id) })
+	return slices.BinarySearchFunc(ks.all, id, func(h *managed, id trimtab.KnobID) int { return h.Compare(id) })
 }
 
 // find returns the knob with that name, or nil.
-func (ks *knobs) find(id trimtab.KnobID) *held {
+func (ks *knobs) find(id trimtab.KnobID) *managed {
 	if i, ok := ks.place(id); ok {
 		return ks.all[i]
 	}
 	return nil
 }
 
-// heldOf is find, including the parent group's knob.
-func (ks *knobs) heldOf(id trimtab.KnobID) *held {
+// findAny is find, including the parent group's knob.
+func (ks *knobs) findAny(id trimtab.KnobID) *managed {
 	if p := ks.parent; p != nil && p.KnobID == id {
 		return p
 	}
@@ -53,7 +54,7 @@ func (ks *knobs) heldOf(id trimtab.KnobID) *held {
 
 // restorable returns all knobs that a restore may set, including the parent group's. restoreAll
 // raises that one first and lowers it last.
-func (ks *knobs) restorable() []*held {
+func (ks *knobs) restorable() []*managed {
 	if p := ks.parent; p != nil && p.entry != nil {
 		return append(slices.Clone(ks.all), p)
 	}
@@ -63,11 +64,11 @@ func (ks *knobs) restorable() []*held {
 // holds reports whether a knob was written and not restored.
 func (ks *knobs) holds() bool {
 	p := ks.parent
-	return p != nil && p.turned() || slices.ContainsFunc(ks.all, (*held).turned)
+	return p != nil && p.turned() || slices.ContainsFunc(ks.all, (*managed).turned)
 }
 
 // where returns the knobs for which is returns true.
-func (ks *knobs) where(is func(*held) bool) (all []*held) {
+func (ks *knobs) where(is func(*managed) bool) (all []*managed) {
 	for _, h := range ks.all {
 		if is(h) {
 			all = append(all, h)
@@ -77,10 +78,10 @@ func (ks *knobs) where(is func(*held) bool) (all []*held) {
 }
 
 // turned reports whether the knob was written, and not restored since.
-func (h *held) turned() bool { return h.entry != nil }
+func (h *managed) turned() bool { return h.entry != nil }
 
 // sumWith returns the sum of the targets that share the capacity, with h at v.
-func (ks *knobs) sumWith(h *held, v trimtab.Amount) float64 {
+func (ks *knobs) sumWith(h *managed, v trimtab.Amount) float64 {
 	sum := 0.0
 	for _, k := range ks.all {
 		switch {
@@ -123,7 +124,7 @@ func (ks *knobs) above() trimtab.Amount {
 func (ks *knobs) adopt(entries []*entry) (orphans []*entry) {
 	var gone []hostfs.Entry
 	for _, e := range entries {
-		h := ks.heldOf(ks.config.here(e.KnobID))
+		h := ks.findAny(ks.config.here(e.KnobID))
 		switch {
 		case h != nil && h.id != e.ID && e.ID != 0:
 			gone = append(gone, hostfs.Entry{Key: e.journalKey()})
@@ -139,10 +140,10 @@ func (ks *knobs) adopt(entries []*entry) (orphans []*entry) {
 }
 
 // takesOver reports whether this knob sets the same limit as the knob that undo describes.
-func (h *held) takesOver(undo []byte) bool { return h.can.TakesOver == nil || h.can.TakesOver(undo) }
+func (h *managed) takesOver(undo []byte) bool { return h.can.TakesOver == nil || h.can.TakesOver(undo) }
 
 // recallUndo passes undo to a knob that has Recall.
-func (ks *knobs) recallUndo(h *held, undo []byte) {
+func (ks *knobs) recallUndo(h *managed, undo []byte) {
 	if h.can.Recall == nil {
 		return
 	}
@@ -153,7 +154,7 @@ func (ks *knobs) recallUndo(h *held, undo []byte) {
 
 // recall assigns the journal entry to an instance that returned, if its baseline could not be
 // restored when it left.
-func (ks *knobs) recall(h *held) {
+func (ks *knobs) recall(h *managed) {
 	ks.recallTouched(h)
 	e := entry{KnobID: h.KnobID}
 	b, ok := ks.journal.Get(e.journalKey())
@@ -176,16 +177,13 @@ func (ks *knobs) drop(entries []hostfs.Entry) {
 	}
 }
 
-// held is one knob with its state.
-type held struct {
+// managed is one knob with its state.
+type managed struct {
 	Target
 	// can is Knob.Traits(), named is Knob.String(), and unit is the result of can.Unit.
 	can         Traits
 	named, unit string
-	// mark is the knob's mark at the last read; lookAgain is when it is read again even if the mark
-	// is unchanged.
-	mark      Mark
-	lookAgain time.Duration
+	fresh       freshness
 	// finder is the one that found the knob, as an instance with the ID id; nil: the knob is
 	// declared.
 	finder *finder
@@ -193,33 +191,44 @@ type held struct {
 	// entry is the knob's journal entry; nil: it was never written, or was restored since.
 	entry *entry
 	reading
-	// peaks are recent values that are above every later one, the oldest and highest first.
-	peaks []peak
-	// lowered is when a plan last lowered it, on the boot clock, or never.
-	lowered time.Duration
-	// lock is not nil while this process may set the knob; contested is the reason why it
-	// may not.
-	lock      *hostfs.Lock
-	contested string
+	falls history
+	// lock is not nil while this process may set the knob.
+	lock *hostfs.Lock
 	// written identifies the file that was written last. A group that is made again has another
 	// file.
 	written os.FileInfo
 	loan    loan
+	block   block
+}
+
+// block has the reasons why a knob may not be set now.
+type block struct {
+	// contested is why this process may not set the knob, which another one controls.
+	contested string
 	// problem is why the knob cannot be used now; foreign says that the reason is a change by
 	// another program.
-	problem  string
-	foreign  bool
+	problem string
+	foreign bool
+	// released says that a person released the workload from trimtab's control.
 	released bool
 	// touched records the last time that another program changed a remote knob; nil: none did
 	// within an hour.
 	touched *touched
-	// hopeless is why a value of a remote knob was taken back, valid until a time of the boot
+	// abandoned is why a value of a remote knob was taken back, valid until a time of the boot
 	// clock.
-	hopeless      string
-	hopelessUntil time.Duration
+	abandoned      string
+	abandonedUntil time.Duration
 	// barred is why a write would be refused, for a knob in mode recommend. It is a problem only
 	// when a person wants to apply a plan.
 	barred string
+}
+
+// freshness says when a knob with a [Mark] must be read again.
+type freshness struct {
+	// mark is the knob's mark at the last read; again is when it is read again even if the mark is
+	// unchanged.
+	mark  Mark
+	again time.Duration
 }
 
 // reading has the last values read of a knob.
@@ -249,9 +258,9 @@ type loan struct {
 	off      string
 }
 
-// newHeld returns a knob that was not read yet.
-func newHeld(t Target) *held {
-	h := &held{Target: t, can: t.Knob.Traits(), named: t.Knob.String(), lowered: never}
+// newManaged returns a knob that was not read yet.
+func newManaged(t Target) *managed {
+	h := &managed{Target: t, can: t.Knob.Traits(), named: t.Knob.String(), falls: history{last: never}}
 	if h.can.Unit != nil {
 		h.unit = h.can.Unit()
 	}
@@ -260,7 +269,7 @@ func newHeld(t Target) *held {
 
 // observeFloor reads the amount in use. If it cannot be read, all of the present amount counts as
 // in use.
-func (h *held) observeFloor(ctx context.Context) {
+func (h *managed) observeFloor(ctx context.Context) {
 	if h.can.Floor == nil {
 		return
 	}
@@ -271,9 +280,9 @@ func (h *held) observeFloor(ctx context.Context) {
 }
 
 // amount returns the knob's value; an unlimited one counts as its Max.
-func (h *held) amount() float64 { return h.bounded(h.now) }
+func (h *managed) amount() float64 { return h.bounded(h.now) }
 
-func (h *held) bounded(v trimtab.Amount) float64 {
+func (h *managed) bounded(v trimtab.Amount) float64 {
 	if v = h.standing.Cap(v); v.Unlimited {
 		return h.Max
 	}
@@ -282,7 +291,7 @@ func (h *held) bounded(v trimtab.Amount) float64 {
 
 // highest returns the upper bound of what may be set now: the knob's Max, or less if a limit above
 // it allows only less.
-func (h *held) highest() float64 {
+func (h *managed) highest() float64 {
 	most := h.standing.Cap(trimtab.Units(h.Max)).Value
 	if most == h.Max {
 		return most
@@ -296,7 +305,7 @@ func (h *held) highest() float64 {
 
 // atMost returns the largest amount that the knob may give after it is set to v: the value in force
 // stays until v takes effect.
-func (h *held) atMost(v trimtab.Amount) float64 {
+func (h *managed) atMost(v trimtab.Amount) float64 {
 	if h.effective != nil {
 		return max(h.bounded(v), h.bounded(*h.effective))
 	}
@@ -304,4 +313,44 @@ func (h *held) atMost(v trimtab.Amount) float64 {
 }
 
 // least returns the lower bound of what may be set now.
-func (h *held) least() float64 { return max(h.Min, min(h.floor, h.Max)) }
+func (h *managed) least() float64 { return max(h.Min, min(h.floor, h.Max)) }
+
+// baseline returns the value that a restore will set for a knob that was not written before, and
+// whether that is less than the value found.
+func (h *managed) baseline() (v trimtab.Amount, rest bool) {
+	if h.Rest != nil && h.Rest.Less(h.now) {
+		return h.Knob.Nearest(*h.Rest), true
+	}
+	return h.now, false
+}
+
+// version returns the version of the value read last; "": the knob has none.
+func (h *managed) version() string {
+	if h.can.Version == nil {
+		return ""
+	}
+	return h.can.Version()
+}
+
+// lostRace reports whether a server refused a write because another client wrote first.
+func (h *managed) lostRace(err error) bool {
+	return h.can.remote() && (errors.Is(err, trimtab.ErrStale) || errors.Is(err, os.ErrNotExist))
+}
+
+// status returns done, or Pending while the value set is not in force.
+func (h *managed) status(done trimtab.Status) trimtab.Status {
+	if h.effective != nil {
+		return trimtab.Pending
+	}
+	return done
+}
+
+// counts reports whether the knob shares the capacity: it is in mode act, or trimtab has written
+// it.
+func (h *managed) counts() bool { return h.Mode == trimtab.Act || h.entry != nil }
+
+// takesLeft reports whether the knob has no limit and takes part in sharing by weight: it may use
+// what others leave idle. In sums it counts with its least amount.
+func (h *managed) takesLeft() bool {
+	return h.Resource == trimtab.CPU && h.known && h.now.Unlimited && h.effective == nil
+}

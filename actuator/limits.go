@@ -80,26 +80,26 @@ func (l *Limits) fill() {
 	}
 }
 
-// lease returns how long a plan's allocation lasts on this host.
-func (l *Limits) lease(p *trimtab.Plan) trimtab.Seconds {
+// lease returns how long an allocation lasts on this host if a plan asks for a lease.
+func (l *Limits) lease(asked trimtab.Seconds) trimtab.Seconds {
 	if l.MaxLease > 0 {
-		return min(p.Lease, trimtab.SecondsOf(l.MaxLease))
+		return min(asked, trimtab.SecondsOf(l.MaxLease))
 	}
-	return p.Lease
+	return asked
 }
 
-// room returns the limit of the sum of the host's knobs, whatever a plan says: the capacity in
+// limit returns the limit of the sum of the host's knobs, whatever a plan says: the capacity in
 // Limits, and, if the pool has other hosts, at most the measured capacity. On a host that has the
 // whole pool the declared capacity counts, which may be more than its cores.
-func (hs *host) room(resource string) float64 {
-	room := math.Inf(1)
+func (hs *host) limit(resource string) float64 {
+	most := math.Inf(1)
 	if c := hs.config.Limits.Capacity; c != nil {
-		room = c[resource]
+		most = c[resource]
 	}
 	if measured, ok := hs.capacity[resource]; ok && hs.config.Shared {
-		room = min(room, measured)
+		most = min(most, measured)
 	}
-	return room
+	return most
 }
 
 // measureEvery is how often the host's capacity is measured.
@@ -135,62 +135,111 @@ func (hs *host) measure() {
 	}
 }
 
-// limit applies Config.Limits to the moves: it makes a cut that is too deep less deep, and refuses
-// cuts of too many targets.
-func (x *executor) limit(moves []*move) []*move {
-	return slices.DeleteFunc(moves, func(m *move) bool { return m.goal.Less(m.result.Before) && !x.maySink(m) })
-}
-
-// maySink reports whether a cut, perhaps made less deep, is allowed, and records it.
-func (x *executor) maySink(m *move) bool {
-	now := x.clock.boot()
-	if !x.soften(m, now) {
-		return false
-	}
-	if limit, window := &x.config.Limits, x.config.Limits.ShareWindow; limit.Share > 0 && !m.held.loweredSince(now-window) {
-		total, lowered := 0, 0
-		for _, h := range x.knobs.all {
-			if h.Resource == m.held.Resource {
-				total++
-				if h.loweredSince(now - window) {
-					lowered++
-				}
+// limit removes from a step the moves for which this host has no time, and applies Config.Limits to
+// the others: it makes a cut that is too deep less deep, and refuses cuts of too many targets.
+func (x *executor) limit(s *step) {
+	now, fall := x.clock.boot(), x.config.Limits.Fall
+	s.moves = slices.DeleteFunc(x.turns(s), func(m *move) bool {
+		if !m.goal.Less(m.result.Before) {
+			return false
+		}
+		if least := x.lowest(m.knob, now); m.goal.Less(least) && !m.knob.contended() {
+			how := fmt.Sprintf("to %v: this host leaves at least %.4g%% of the most that it had in the last %v",
+				m.action.Set, 100*(1-fall), x.config.Limits.FallWindow)
+			if m.goal = m.knob.Knob.Nearest(least); !m.goal.Less(m.result.Before) {
+				return !refuse(m.result, "limit: not lowered "+how)
 			}
+			m.result.Reason = fmt.Sprintf("limit: lowered to %v, not %s", m.goal, how)
 		}
-		if most := max(1, int(math.Round(limit.Share*float64(total)))); lowered >= most {
-			return refuse(m.result, fmt.Sprintf("limit: %d of %d targets were lowered within %v, this host allows no more", lowered, total, window))
+		if why := x.tooMany(m.knob, now); why != "" {
+			return !refuse(m.result, why)
 		}
-	}
-	// Recorded even if the write fails: then too little is lowered, never too much.
-	m.held.lowered = now
-	return true
+		// Recorded even if the write fails: then too little is lowered, never too much.
+		m.knob.falls.last = now
+		return false
+	})
 }
 
-// soften reduces a cut to what Limits.Fall allows, and reports whether anything is left of it.
-func (x *executor) soften(m *move, now time.Duration) bool {
+// turns returns the moves for which there is time, in their order. It refuses the others, which are
+// neither journaled nor written. A plan that a person applies is carried out completely or not at
+// all.
+func (x *executor) turns(s *step) []*move {
+	lease := x.config.Limits.lease(s.Lease).Duration()
+	x.paced.note(s.Time, s.Sequence == x.fence.position.Sequence && s.Epoch == x.fence.position.Epoch)
+	var slow []*move
+	pace := 0.0
+	for _, m := range s.moves {
+		if v := m.knob.can.Pace; v > 0 {
+			slow, pace = append(slow, m), v
+		}
+	}
+	if s.Applies != "" {
+		if most := writesIn(lease/2, pace); len(slow) > most {
+			for _, m := range s.moves {
+				refuse(m.result, fmt.Sprintf("not applied: the API server takes %.0f changes a second, so these %d would outlast the lease: apply a plan of fewer workloads, or use mode act, which makes them over several rounds", pace, len(slow)))
+			}
+			return nil
+		}
+		return s.moves
+	}
+	most := writesIn(x.paced.stepTime(lease, s.Step <= 1 && s.Last), pace)
+	if len(slow) <= most {
+		return s.moves
+	}
+	later := map[*move]bool{}
+	actions := make([]trimtab.Action, len(slow))
+	for i, m := range slow {
+		actions[i] = *m.action
+		actions[i].Expect, actions[i].Set = m.had, m.goal
+	}
+	for _, i := range trimtab.Urgent(actions)[most:] {
+		later[slow[i]] = true
+		refuse(slow[i].result, fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, %d go out in this step, the most urgent first", pace, most))
+	}
+	return slices.DeleteFunc(s.moves, func(m *move) bool { return later[m] })
+}
+
+// lowest returns the least amount to which Limits.Fall lets plans lower a knob now.
+func (x *executor) lowest(h *managed, now time.Duration) trimtab.Amount {
 	limit := &x.config.Limits
 	if limit.Fall <= 0 {
-		return true
+		return trimtab.Units(0)
 	}
-	had := m.held.most(now - limit.FallWindow)
-	least := trimtab.Units(had * (1 - limit.Fall))
-	if m.held.Resource == trimtab.Replicas { // one instance may go, even the last one
-		least.Value = max(0, min(least.Value, had-1))
+	had := h.most(now - limit.FallWindow)
+	least := had * (1 - limit.Fall)
+	if h.Resource == trimtab.Replicas { // one instance may go, even the last one
+		least = max(0, min(least, had-1))
 	}
-	if !m.goal.Less(least) {
-		return true
+	return trimtab.Units(least)
+}
+
+// tooMany returns why Limits.Share does not let plans lower a knob now; "": it does.
+func (x *executor) tooMany(h *managed, now time.Duration) string {
+	limit, window := x.config.Limits.Share, x.config.Limits.ShareWindow
+	if limit <= 0 || h.falls.last > now-window {
+		return ""
 	}
-	if k := m.held.can.Shared; k != nil && k.Contended() {
-		return true
+	total, lowered := 0, 0
+	for _, k := range x.knobs.all {
+		if k.Resource == h.Resource {
+			total++
+			if k.falls.last > now-window {
+				lowered++
+			}
+		}
 	}
-	m.goal = m.held.Knob.Nearest(least)
-	m.result.Reason = fmt.Sprintf("limit: lowered to %v, not to %v: this host leaves at least %.4g%% of the most that it had in the last %v",
-		m.goal, m.action.Set, 100*(1-limit.Fall), limit.FallWindow)
-	if !m.goal.Less(m.result.Before) {
-		return refuse(m.result, fmt.Sprintf("limit: not lowered to %v: this host leaves at least %.4g%% of the most that it had in the last %v",
-			m.action.Set, 100*(1-limit.Fall), limit.FallWindow))
+	if most := max(1, int(math.Round(limit*float64(total)))); lowered >= most {
+		return fmt.Sprintf("limit: %d of %d targets were lowered within %v, this host allows no more", lowered, total, window)
 	}
-	return true
+	return ""
+}
+
+// history has the values that a knob had, and when plans lowered it.
+type history struct {
+	// peaks are recent values that are above every later one, the oldest and highest first.
+	peaks []peak
+	// last is when a plan last lowered the knob, on the boot clock, or never.
+	last time.Duration
 }
 
 // peak is a value above the knob's present one that it had until a time of the boot clock.
@@ -205,30 +254,27 @@ const maxPeaks = 64
 
 // remember records the value that the knob had until now. It drops lower peaks, which can no longer
 // be the highest value.
-func (h *held) remember(had float64, now time.Duration) {
-	for len(h.peaks) > 0 && h.peaks[len(h.peaks)-1].amount <= had {
-		h.peaks = h.peaks[:len(h.peaks)-1]
+func (y *history) remember(had float64, now time.Duration) {
+	for len(y.peaks) > 0 && y.peaks[len(y.peaks)-1].amount <= had {
+		y.peaks = y.peaks[:len(y.peaks)-1]
 	}
-	if h.peaks = append(h.peaks, peak{had, now}); len(h.peaks) > maxPeaks {
-		h.peaks[1].amount = h.peaks[0].amount
-		h.peaks = append(h.peaks[:0], h.peaks[1:]...)
+	if y.peaks = append(y.peaks, peak{had, now}); len(y.peaks) > maxPeaks {
+		y.peaks[1].amount = y.peaks[0].amount
+		y.peaks = append(y.peaks[:0], y.peaks[1:]...)
 	}
 }
 
 // most returns the highest value that the knob had since a time of the boot clock.
-func (h *held) most(since time.Duration) float64 {
-	for len(h.peaks) > 0 && h.peaks[0].until <= since {
-		h.peaks = h.peaks[1:]
+func (h *managed) most(since time.Duration) float64 {
+	y := &h.falls
+	for len(y.peaks) > 0 && y.peaks[0].until <= since {
+		y.peaks = y.peaks[1:]
 	}
-	if len(h.peaks) > 0 {
-		return max(h.peaks[0].amount, h.amount())
+	if len(y.peaks) > 0 {
+		return max(y.peaks[0].amount, h.amount())
 	}
 	return h.amount()
 }
 
 // never is earlier than any time of the boot clock.
 const never = time.Duration(math.MinInt64)
-
-// loweredSince reports whether a plan lowered the knob after a time of the boot
-// clock.
-func (h *held) loweredSince(t time.Duration) bool { return h.lowered > t }

@@ -11,20 +11,20 @@ import (
 )
 
 // probe checks whether the knob works, and reads its value.
-func (ks *knobs) probe(ctx context.Context, h *held) {
+func (ks *knobs) probe(ctx context.Context, h *managed) {
 	err := h.Knob.Probe(ctx)
 	if err == nil && h.Mode == trimtab.Act {
 		if err = h.Knob.MayWrite(ctx); errors.Is(err, ErrBarred) {
 			err = nil // observeBar handles this
 		}
 	}
-	if err == nil && ks.clock.boot() < h.hopelessUntil {
-		err = errors.New(h.hopeless)
+	if err == nil && ks.clock.boot() < h.block.abandonedUntil {
+		err = errors.New(h.block.abandoned)
 	}
 	// One problem at a time, so that reports do not alternate: first a failed read, then a change
 	// by another program, then the result of the probe.
 	switch {
-	case !ks.observe(ctx, h) || h.foreign:
+	case !ks.observe(ctx, h) || h.block.foreign:
 	case err != nil:
 		ks.setProblem(h, err.Error())
 	default:
@@ -33,7 +33,7 @@ func (ks *knobs) probe(ctx context.Context, h *held) {
 }
 
 // observe reads the knob and records a change. It reports whether the knob could be read.
-func (ks *knobs) observe(ctx context.Context, h *held) bool {
+func (ks *knobs) observe(ctx context.Context, h *managed) bool {
 	v, err := h.Knob.Read(ctx)
 	h.gone = errors.Is(err, os.ErrNotExist)
 	if err == nil {
@@ -50,7 +50,7 @@ func (ks *knobs) observe(ctx context.Context, h *held) bool {
 	before := h.now
 	if !h.known || !same(v, h.now) || (effective == nil) != (h.effective == nil) || effective != nil && !same(*effective, *h.effective) {
 		if h.known && !h.moves() { // values of the fast loop do not count as peaks
-			h.remember(h.amount(), ks.clock.boot())
+			h.falls.remember(h.amount(), ks.clock.boot())
 		}
 		h.now, h.effective, h.since, h.known = v, effective, ks.clock.wall(), true
 		ks.notify()
@@ -58,7 +58,7 @@ func (ks *knobs) observe(ctx context.Context, h *held) bool {
 	h.observeFloor(ctx)
 	ks.observeStanding(ctx, h)
 	ks.judge(h, before)
-	if why := h.can.notInForce(); why != "" && !h.foreign {
+	if why := h.can.notInForce(); why != "" && !h.block.foreign {
 		ks.setProblem(h, why)
 	}
 	ks.observeBar(ctx, h)
@@ -66,7 +66,7 @@ func (ks *knobs) observe(ctx context.Context, h *held) bool {
 }
 
 // effectiveOf returns the value in force of a knob that is set to v; nil: it is v.
-func (h *held) effectiveOf(ctx context.Context, v trimtab.Amount) (*trimtab.Amount, error) {
+func (h *managed) effectiveOf(ctx context.Context, v trimtab.Amount) (*trimtab.Amount, error) {
 	if h.can.Effective == nil {
 		return nil, nil
 	}
@@ -82,7 +82,7 @@ func (h *held) effectiveOf(ctx context.Context, v trimtab.Amount) (*trimtab.Amou
 
 // observeBar records whether a plan could be applied to the knob. It is for knobs in mode
 // recommend, and for remote ones.
-func (ks *knobs) observeBar(ctx context.Context, h *held) {
+func (ks *knobs) observeBar(ctx context.Context, h *managed) {
 	if h.Mode != trimtab.Recommend && !h.can.remote() {
 		return
 	}
@@ -90,17 +90,17 @@ func (ks *knobs) observeBar(ctx context.Context, h *held) {
 	if err := h.Knob.MayWrite(ctx); err != nil && (h.Mode == trimtab.Recommend || errors.Is(err, ErrBarred)) {
 		barred = err.Error()
 	}
-	if h.touched != nil && h.touched.Twice {
-		barred = h.touched.Why
+	if h.block.touched != nil && h.block.touched.Twice {
+		barred = h.block.touched.Why
 	}
-	if barred != h.barred {
-		h.barred = barred
+	if barred != h.block.barred {
+		h.block.barred = barred
 		ks.notify()
 	}
 }
 
 // observeStanding records where the knob's instance is in a cluster, and its state.
-func (ks *knobs) observeStanding(ctx context.Context, h *held) {
+func (ks *knobs) observeStanding(ctx context.Context, h *managed) {
 	if h.can.Standing == nil {
 		return
 	}
@@ -121,11 +121,11 @@ func (ks *knobs) observeStanding(ctx context.Context, h *held) {
 	ks.notify()
 }
 
-func (ks *knobs) setProblem(h *held, problem string) {
-	if h.problem == problem {
+func (ks *knobs) setProblem(h *managed, problem string) {
+	if h.block.problem == problem {
 		return
 	}
-	h.problem = problem
+	h.block.problem = problem
 	ks.logger.Info("knob", "workload", h.Workload, "resource", h.Resource, "knob", h.Knob.String(), "problem", problem)
 	ks.notify()
 }
@@ -134,19 +134,19 @@ func (ks *knobs) setProblem(h *held, problem string) {
 const readAfter = 10 * time.Second
 
 // unchanged reports whether the knob need not be read now.
-func (ks *knobs) unchanged(h *held) bool {
+func (ks *knobs) unchanged(h *managed) bool {
 	if h.can.Mark == nil {
 		return false
 	}
 	now, mark := ks.clock.boot(), h.can.Mark()
-	if mark != (Mark{}) && mark == h.mark && now < h.lookAgain && h.settled(now) {
+	if mark != (Mark{}) && mark == h.fresh.mark && now < h.fresh.again && h.settled(now) {
 		return true
 	}
-	h.mark, h.lookAgain = mark, saturate(now, readAfter)
+	h.fresh.mark, h.fresh.again = mark, saturate(now, readAfter)
 	return false
 }
 
 // settled reports whether the knob has no change that may still take effect.
-func (h *held) settled(now time.Duration) bool {
-	return h.known && h.effective == nil && h.report() == "" && h.touched == nil && now >= h.hopelessUntil
+func (h *managed) settled(now time.Duration) bool {
+	return h.known && h.effective == nil && h.report() == "" && h.block.touched == nil && now >= h.block.abandonedUntil
 }

@@ -104,7 +104,7 @@ func lockKnob(ctx context.Context, dir, resource string, can *Traits, wait time.
 
 // claim makes sure that only this process sets the knob, and takes over the baseline of an owner
 // that died. It returns why this process may not set the knob; "": it may.
-func (ks *knobs) claim(ctx context.Context, h *held) string {
+func (ks *knobs) claim(ctx context.Context, h *managed) string {
 	if h.lock != nil && h.lock.There() {
 		return ""
 	}
@@ -118,8 +118,8 @@ func (ks *knobs) claim(ctx context.Context, h *held) string {
 	} else if err := ks.own(ctx, h); err != nil {
 		why = err.Error()
 	}
-	if why != h.contested {
-		h.contested = why
+	if why != h.block.contested {
+		h.block.contested = why
 		ks.logger.Info("owner of knob", "workload", h.Workload, "resource", h.Resource, "knob", h.Knob.String(), "problem", why)
 		ks.notify()
 	}
@@ -128,11 +128,11 @@ func (ks *knobs) claim(ctx context.Context, h *held) string {
 
 // awaits reports whether the knob's journal entry belongs to another kind of knob, and is not
 // restored yet.
-func (ks *knobs) awaits(h *held) bool {
-	return slices.ContainsFunc(ks.orphans, func(e *entry) bool { return ks.heldOf(ks.config.here(e.KnobID)) == h })
+func (ks *knobs) awaits(h *managed) bool {
+	return slices.ContainsFunc(ks.orphans, func(e *entry) bool { return ks.findAny(ks.config.here(e.KnobID)) == h })
 }
 
-func (ks *knobs) own(ctx context.Context, h *held) error {
+func (ks *knobs) own(ctx context.Context, h *managed) error {
 	lock, last, place, err := lockKnob(ctx, ks.config.LockDir, h.Knob.Resource(), &h.can, 0)
 	switch {
 	case errors.Is(err, trimtab.ErrRefused) && last.PID != 0:
@@ -161,7 +161,7 @@ func (ks *knobs) own(ctx context.Context, h *held) error {
 // inherit takes over the baseline of the last owner, which is dead and has not restored it, in
 // place of the value that it left behind. If the last owner has restored it, an older entry in this
 // actuator's own journal counts only while the knob still has the value written then.
-func (ks *knobs) inherit(ctx context.Context, h *held, last *owner, place string) error {
+func (ks *knobs) inherit(ctx context.Context, h *managed, last *owner, place string) error {
 	if last.Dir == "" || last.Dir == ks.config.Dir {
 		return nil
 	}
@@ -225,7 +225,7 @@ func placeOf(e *entry, reopen func([]byte) (Knob, error)) string {
 }
 
 // disown releases the lock of a knob that is set only when a person applies a plan.
-func (h *held) disown() {
+func (h *managed) disown() {
 	if h.Mode != trimtab.Act && h.entry == nil && h.lock != nil {
 		h.lock.Close()
 		h.lock = nil

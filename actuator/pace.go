@@ -2,12 +2,9 @@ package actuator
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/trimtab/trimtab"
 )
 
 // paced records how often plans come.
@@ -17,64 +14,26 @@ type paced struct {
 	gap  time.Duration
 }
 
-// note records a plan that is about to be carried out.
-func (s *paced) note(p *trimtab.Plan, before position) {
-	if p.Sequence == before.Sequence && p.Epoch == before.Epoch {
-		return // another step of the same plan
+// note records the time of a plan that is about to be carried out. Another step of the same plan
+// changes nothing.
+func (s *paced) note(made time.Time, again bool) {
+	if !again {
+		s.made, s.gap = made, made.Sub(s.made)
 	}
-	s.made, s.gap = p.Time, p.Time.Sub(s.made)
 }
 
 // stepTime returns how long the writes of one step may take: a sixth of the lease, or less if plans
 // come faster, since a plan that comes after a newer one is not carried out at all. The two steps
-// of a plan share this time.
-func (x *executor) stepTime(p *trimtab.Plan) time.Duration {
-	most := x.config.Limits.lease(p).Duration() / 6
-	if x.paced.gap > 0 {
-		most = min(most, x.paced.gap)
+// of a plan share this time; alone says that the plan has only one.
+func (s *paced) stepTime(lease time.Duration, alone bool) time.Duration {
+	most := lease / 6
+	if s.gap > 0 {
+		most = min(most, s.gap)
 	}
-	if p.Step > 1 || !p.Last {
+	if !alone {
 		most /= 2
 	}
 	return most
-}
-
-// turns returns the moves for which there is time, in their order. It refuses the others, which are
-// neither journaled nor written. A plan that a person applies is carried out completely or not at
-// all.
-func (x *executor) turns(p *trimtab.Plan, moves []*move) []*move {
-	x.paced.note(p, x.fence.position)
-	var slow []*move
-	pace := 0.0
-	for _, m := range moves {
-		if v := m.held.can.Pace; v > 0 {
-			slow, pace = append(slow, m), v
-		}
-	}
-	if p.Applies != "" {
-		if most := writesIn(x.config.Limits.lease(p).Duration()/2, pace); len(slow) > most {
-			for _, m := range moves {
-				refuse(m.result, fmt.Sprintf("not applied: the API server takes %.0f changes a second, so these %d would outlast the lease: apply a plan of fewer workloads, or use mode act, which makes them over several rounds", pace, len(slow)))
-			}
-			return nil
-		}
-		return moves
-	}
-	most := writesIn(x.stepTime(p), pace)
-	if len(slow) <= most {
-		return moves
-	}
-	later := map[*move]bool{}
-	actions := make([]trimtab.Action, len(slow))
-	for i, m := range slow {
-		actions[i] = *m.action
-		actions[i].Expect, actions[i].Set = m.had, m.goal
-	}
-	for _, i := range trimtab.Urgent(actions)[most:] {
-		later[slow[i]] = true
-		refuse(slow[i].result, fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, %d go out in this step, the most urgent first", pace, most))
-	}
-	return slices.DeleteFunc(moves, func(m *move) bool { return later[m] })
 }
 
 // writesIn returns how many writes fit into a time at a rate of pace per second, at least one.
@@ -85,7 +44,7 @@ func writesIn(d time.Duration, pace float64) int { return max(1, int(pace*d.Seco
 // most. A raise comes after reductions that make room for it, as long as there are any, so the sum
 // never exceeds the larger of its present and its final value.
 func (r *Report) turnsBack(all []undoing) []undoing {
-	q, pace := queue{falls: map[string][]*Restored{}, room: map[string]float64{}}, 0.0
+	q, pace := queue{falls: map[string][]*Restored{}, headroom: map[string]float64{}}, 0.0
 	waits := map[*Restored]bool{}
 	for i := range r.Items {
 		it := &r.Items[i]
@@ -116,8 +75,8 @@ func (r *Report) turnsBack(all []undoing) []undoing {
 type queue struct {
 	rises []*Restored
 	falls map[string][]*Restored
-	// room is the capacity that reductions have freed and no raise has taken.
-	room map[string]float64
+	// headroom is the capacity that reductions have freed and no raise has taken.
+	headroom map[string]float64
 }
 
 func (q *queue) add(it *Restored) {
@@ -145,8 +104,8 @@ func (q *queue) next() (it *Restored) {
 	resource := ""
 	if len(q.rises) > 0 {
 		it, resource = q.rises[0], q.rises[0].Resource
-		if needs := between(it.Baseline, it.Found); len(q.falls[resource]) == 0 || q.room[resource] >= needs {
-			q.rises, q.room[resource] = q.rises[1:], q.room[resource]-needs
+		if needs := between(it.Baseline, it.Found); len(q.falls[resource]) == 0 || q.headroom[resource] >= needs {
+			q.rises, q.headroom[resource] = q.rises[1:], q.headroom[resource]-needs
 			return it
 		}
 	} else {
@@ -157,7 +116,7 @@ func (q *queue) next() (it *Restored) {
 		}
 	}
 	it, q.falls[resource] = q.falls[resource][0], q.falls[resource][1:]
-	q.room[resource] += between(it.Found, it.Baseline)
+	q.headroom[resource] += between(it.Found, it.Baseline)
 	return it
 }
 

@@ -29,7 +29,7 @@ func (g *groupAbove) open(ctx context.Context) {
 		return
 	}
 	id := g.config.here(trimtab.KnobID{Workload: "parent of the pool", Resource: trimtab.CPU})
-	g.knobs.parent = newHeld(Target{KnobID: id, Knob: g.config.Parent, Max: math.MaxInt32, Mode: trimtab.Act})
+	g.knobs.parent = newManaged(Target{KnobID: id, Knob: g.config.Parent, Max: math.MaxInt32, Mode: trimtab.Act})
 	if err := g.config.Parent.MayWrite(ctx); err != nil {
 		g.note(noParent+err.Error(), g.advice(err))
 	}
@@ -44,40 +44,41 @@ func (g *groupAbove) advice(err error) string {
 }
 
 // shares reports whether the knob's amount is set as a share by weight.
-func (h *held) shares() bool {
-	return h.can.Shared != nil && h.Mode == trimtab.Act && !h.released && h.report() == ""
+func (h *managed) shares() bool {
+	return h.can.Shared != nil && h.Mode == trimtab.Act && !h.block.released && h.report() == ""
 }
 
 // capped reports whether its share is a limit, too.
-func (h *held) capped() bool {
+func (h *managed) capped() bool {
 	return h.can.Shared != nil && h.can.Shared.Capped()
 }
 
 // recaps reports whether an action changes whether a share is also a limit.
-func (m *move) recaps() bool { return m.held.can.Shared != nil && m.held.capped() != m.action.Capped }
+func (h *managed) recaps(capped bool) bool { return h.can.Shared != nil && h.capped() != capped }
 
-// write writes the value of a move. For a share it also sets the share's own limit.
-func (g *groupAbove) write(ctx context.Context, m *move) error {
-	h := m.held
+// contended reports whether the knob is a share of a quota that is used up.
+func (h *managed) contended() bool { return h.can.Shared != nil && h.can.Shared.Contended() }
+
+// write writes the value of a knob. For a share it also sets the share's own limit.
+func (g *groupAbove) write(ctx context.Context, h *managed, goal trimtab.Amount, capped bool) error {
 	k := h.can.Shared
-	if same(h.now, m.goal) && !m.recaps() {
+	if same(h.now, goal) && !h.recaps(capped) {
 		return nil // only the envelope changes
 	}
 	if k != nil {
-		k.Cap(m.action.Capped)
+		k.Cap(capped)
 	}
-	if err := h.Knob.Write(ctx, m.goal); err != nil || k == nil || h.entry == nil {
+	if err := h.Knob.Write(ctx, goal); err != nil || k == nil || h.entry == nil {
 		return err
 	}
 	return k.Adopt(ctx, g.knobs.above())
 }
 
-// goal returns the parent group's quota by a plan: the pool's capacity on this host, or, if the
-// pool has other hosts and shares by weight, the sum of the shares, so that all hosts together do
-// not exceed the pool's capacity.
-func (g *groupAbove) goal(p *trimtab.Plan) trimtab.Amount {
-	most := min(p.CapacityOf(trimtab.CPU), g.host.room(trimtab.CPU))
-	if g.config.Shared && slices.ContainsFunc(g.knobs.all, (*held).shares) {
+// goal returns the parent group's quota: the pool's capacity on this host, or, if the pool has
+// other hosts and shares by weight, the sum of the shares, so that all hosts together do not exceed
+// the pool's capacity.
+func (g *groupAbove) goal(most float64) trimtab.Amount {
+	if g.config.Shared && slices.ContainsFunc(g.knobs.all, (*managed).shares) {
 		if now, _ := g.host.sums(nil); now[trimtab.CPU] > 0 {
 			most = min(most, now[trimtab.CPU])
 		}
@@ -86,9 +87,9 @@ func (g *groupAbove) goal(p *trimtab.Plan) trimtab.Amount {
 }
 
 // fit lowers the own quotas of groups that share by weight to the next quota of their parent.
-func (g *groupAbove) fit(ctx context.Context, p *trimtab.Plan) {
-	if g.knobs.parent != nil && g.reach(ctx, g.knobs.parent) == nil && g.goal(p).Less(g.knobs.parent.now) {
-		g.lighten(ctx, g.goal(p), Shared.Fit)
+func (g *groupAbove) fit(ctx context.Context, capacity float64) {
+	if g.knobs.parent != nil && g.reach(ctx, g.knobs.parent) == nil && g.goal(capacity).Less(g.knobs.parent.now) {
+		g.lighten(ctx, g.goal(capacity), Shared.Fit)
 	}
 }
 
@@ -100,7 +101,7 @@ func (g *groupAbove) lift(ctx context.Context) {
 
 // lighten runs one step of changing from quotas to shares, after journaling it.
 func (g *groupAbove) lighten(ctx context.Context, above trimtab.Amount, step func(Shared, context.Context, trimtab.Amount) error) {
-	if !slices.ContainsFunc(g.knobs.all, (*held).shares) || g.knobs.parent != nil && (g.why != "" || g.reach(ctx, g.knobs.parent) != nil) {
+	if !slices.ContainsFunc(g.knobs.all, (*managed).shares) || g.knobs.parent != nil && (g.why != "" || g.reach(ctx, g.knobs.parent) != nil) {
 		return // bind reports the reason, and tries again
 	}
 	for _, h := range g.knobs.all {
@@ -118,7 +119,7 @@ func (g *groupAbove) lighten(ctx context.Context, above trimtab.Amount, step fun
 	}
 }
 
-func (g *groupAbove) lightenOne(ctx context.Context, h *held, above trimtab.Amount, step func(Shared, context.Context, trimtab.Amount) error) error {
+func (g *groupAbove) lightenOne(ctx context.Context, h *managed, above trimtab.Amount, step func(Shared, context.Context, trimtab.Amount) error) error {
 	if h.entry == nil {
 		e := &entry{KnobID: h.KnobID, ID: h.id, Undo: h.Knob.Undo(), Baseline: h.now, Wrote: []trimtab.Amount{h.now}}
 		if err := g.journal.Append(put(e.journalKey(), e)); err != nil {
@@ -132,7 +133,7 @@ func (g *groupAbove) lightenOne(ctx context.Context, h *held, above trimtab.Amou
 // unlift restores the own quotas of groups that share by weight if the parent group cannot carry
 // the limit.
 func (g *groupAbove) unlift(ctx context.Context) {
-	g.baselines.restore(ctx, g.knobs.where(func(h *held) bool { return h.entry != nil && h.shares() }))
+	g.baselines.restore(ctx, g.knobs.where(func(h *managed) bool { return h.entry != nil && h.shares() }))
 }
 
 // note records why the parent group does not limit the groups below it, and what to do about it;
@@ -149,14 +150,15 @@ func (g *groupAbove) note(why, remedy string) {
 
 // bind sets the parent group's quota to the pool's capacity on this host, if that changed. It
 // raises the quota before those below it rise, and lowers it after they fell; if groups share by
-// weight, it lowers the quota at once. raise says which of the two is due.
-func (g *groupAbove) bind(ctx context.Context, p *trimtab.Plan, moves []*move, raise bool) {
+// weight, it lowers the quota at once. raise says which of the two is due; move says that a knob of
+// the present plan gets an envelope.
+func (g *groupAbove) bind(ctx context.Context, capacity float64, move, raise bool) {
 	h := g.knobs.parent
-	shared := slices.ContainsFunc(g.knobs.all, (*held).shares)
-	if h == nil || !shared && !slices.ContainsFunc(g.knobs.all, func(k *held) bool { return k.moves() }) && !slices.ContainsFunc(moves, func(m *move) bool { return m.envelope != nil }) {
+	shared := slices.ContainsFunc(g.knobs.all, (*managed).shares)
+	if h == nil || !shared && !slices.ContainsFunc(g.knobs.all, func(k *managed) bool { return k.moves() }) && !move {
 		return
 	}
-	goal := g.goal(p)
+	goal := g.goal(capacity)
 	err := g.reach(ctx, h)
 	if err == nil && shared && h.entry == nil && h.now.Less(goal) {
 		return // the operator's own limit is lower
@@ -182,7 +184,7 @@ func (g *groupAbove) bind(ctx context.Context, p *trimtab.Plan, moves []*move, r
 }
 
 // reach returns why the parent group cannot be used now; nil: it can.
-func (g *groupAbove) reach(ctx context.Context, h *held) error {
+func (g *groupAbove) reach(ctx context.Context, h *managed) error {
 	if why := g.knobs.claim(ctx, h); why != "" {
 		return errors.New(why)
 	}
@@ -190,16 +192,16 @@ func (g *groupAbove) reach(ctx context.Context, h *held) error {
 		if _, err := h.Knob.Read(ctx); err != nil {
 			return err
 		}
-		return errors.New(h.problem) // the next plan reads it again
+		return errors.New(h.block.problem) // the next plan reads it again
 	}
-	if h.foreign {
-		return errors.New(h.problem)
+	if h.block.foreign {
+		return errors.New(h.block.problem)
 	}
 	return nil
 }
 
 // bindTo sets the parent group's quota, after journaling it.
-func (g *groupAbove) bindTo(ctx context.Context, h *held, goal trimtab.Amount) error {
+func (g *groupAbove) bindTo(ctx context.Context, h *managed, goal trimtab.Amount) error {
 	e := &entry{KnobID: h.KnobID, Undo: h.Knob.Undo(), Baseline: h.now, Wrote: []trimtab.Amount{goal}, Above: true}
 	if old := h.entry; old != nil {
 		e.Baseline, e.Undo, e.Wrote = old.Baseline, old.Undo, []trimtab.Amount{h.now, goal}

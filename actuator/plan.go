@@ -2,15 +2,22 @@ package actuator
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
+
+// The way of a plan through the actuator is in this file, but for three turns: the fence decides
+// whether it is accepted (fence.go), one that a person applies waits for the command (apply.go),
+// and this host's own limits bound it (limits.go). testdata/way.txt lists the functions in order.
+//
+//	onPlan ─► Handle ─► execute ─► prepare ─► commit ─► carryOut ─► move ─► write
+//
+// The other parts of the actuator know no plan: they are given knobs, amounts and times.
 
 // executor carries out plans: it checks each action, applies the limits of the host, writes the
 // journal, and sets the knobs.
@@ -28,10 +35,23 @@ type executor struct {
 	unfinished *unfinished
 }
 
+// step is one step of a plan that is being carried out.
+type step struct {
+	*trimtab.Plan
+	outcome *trimtab.Outcome
+	// received is when it arrived, on the boot clock.
+	received time.Duration
+	// applies says that a person applies the plan to knobs in mode recommend of this host.
+	applies bool
+	// capacity returns the pool's capacity of a resource here, by the plan and by this host.
+	capacity func(resource string) float64
+	moves    []*move
+}
+
 // move is one action that is being carried out.
 type move struct {
 	action *trimtab.Action
-	held   *held
+	knob   *managed
 	result *trimtab.Result
 	goal   trimtab.Amount
 	// had is the knob's value when the action was checked; envelope is the range in which the fast
@@ -42,8 +62,16 @@ type move struct {
 	version string
 }
 
-// shrinks reports whether the write lowers the value.
-func (m *move) shrinks() bool { return m.goal.Less(m.had) }
+// onPlan carries out a plan and publishes its outcome. If that fails, the plan is delivered again
+// and gets the same outcome.
+func (a *Actuator) onPlan(ctx context.Context, b bus.Bus, d bus.Delivery) error {
+	p, ok := d.Value.(*trimtab.Plan)
+	if !ok {
+		return nil
+	}
+	a.awaitWish(ctx, p)
+	return b.Publish(ctx, a.Handle(ctx, p))
+}
 
 // Handle carries out one step of a plan and returns its outcome. A repetition of the step gets the
 // same outcome without a second effect. A plan that is refused as a whole changes nothing, not even
@@ -51,19 +79,16 @@ func (m *move) shrinks() bool { return m.goal.Less(m.had) }
 func (a *Actuator) Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.executor.handle(ctx, p)
-}
-
-// handle does the work of Handle.
-func (x *executor) handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome {
-	received := x.clock.boot()
-	o := &trimtab.Outcome{
+	x, s := a.executor, &step{Plan: p, received: a.clock.boot()}
+	s.capacity = func(resource string) float64 { return min(p.CapacityOf(resource), x.host.limit(resource)) }
+	s.outcome = &trimtab.Outcome{
 		Pool: p.Pool, Host: x.config.Host, Epoch: p.Epoch, Sequence: p.Sequence, Step: p.Step,
 		Time: x.clock.wall(),
 	}
-	kind, why, again := x.fence.check(p, position{p.Epoch, p.Sequence, p.Step})
-	if why == "" && again == nil {
-		kind, why = "refused", x.wishes.unwished(p)
+	kind, why, again := x.fence.check(p)
+	if why == "" && again == nil && x.knobs.applies(p) {
+		s.applies = true
+		kind, why = "refused", x.wishes.refusal(p.Applies, p.Epoch, p.Sequence)
 	}
 	switch {
 	case again != nil:
@@ -71,116 +96,103 @@ func (x *executor) handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
 		return again
 	case why != "":
 		x.count(kind)
-		o.Refused = why
+		s.outcome.Refused = why
 		x.logger.Warn("plan refused", "plan", p.ID(), "step", p.Step, "reason", why)
-		return o
+		return s.outcome
 	}
-	x.execute(ctx, p, o, received)
-	if o.Refused == "" {
-		x.fence.outcomes[p.Step] = &answer{p, o}
+	if x.execute(ctx, s); s.outcome.Refused == "" {
+		x.fence.outcomes[p.Step] = &answer{p, s.outcome}
 	}
-	o.Took = trimtab.SecondsOf(max(0, x.clock.boot()-received))
-	return o
+	s.outcome.Took = trimtab.SecondsOf(max(0, x.clock.boot()-s.received))
+	return s.outcome
 }
 
 // execute carries out an accepted step: first the journal, then the reductions, then the raises.
-func (x *executor) execute(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome, received time.Duration) {
-	x.lending.whole = x.whole(p)
-	moves := append(x.prepare(ctx, p, o), x.prepareEnvelopes(ctx, p)...)
+func (x *executor) execute(ctx context.Context, s *step) {
+	cpus, o := s.capacity(trimtab.CPU), s.outcome
+	x.lending.whole = x.knobs.parent != nil && wholeCPUs(cpus)
+	x.prepare(ctx, s)
 	x.lending.lendable = 0 // the plan itself may use what was lendable; lend sets it again
-	if err := x.commit(p, moves, received); err != nil {
+	if err := x.commit(s); err != nil {
 		x.count("refused")
 		x.metrics.Counter("trimtab_actuator_journal_errors_total").Inc()
 		o.Refused, o.Results = fmt.Sprintf("%v: nothing is written without the journal", err), nil
-		x.logger.Error("plan refused", "plan", p.ID(), "step", p.Step, "err", err)
+		x.logger.Error("plan refused", "plan", s.ID(), "step", s.Step, "err", err)
 		return
 	}
-	x.wishes.grant(p)
+	if s.applies {
+		x.wishes.grant(s.Applies, s.Epoch, s.Sequence)
+	}
 	x.count("accepted")
 	had, _ := x.host.sums(nil)
-	x.above.fit(ctx, p)
-	x.above.bind(ctx, p, moves, true)
+	enveloped := slices.ContainsFunc(s.moves, func(m *move) bool { return m.envelope != nil })
+	x.above.fit(ctx, cpus)
+	x.above.bind(ctx, cpus, enveloped, true)
 	x.above.lift(ctx)
-	x.carryOut(ctx, p, moves)
-	x.host.lend(ctx, p)
-	x.above.bind(ctx, p, moves, false)
+	x.carryOut(ctx, s)
+	x.host.lend(ctx, cpus, s.Lendable[x.config.Host])
+	x.above.bind(ctx, cpus, enveloped, false)
 	for i := range o.Results {
 		x.metrics.Counter("trimtab_actuator_actions_total", string(o.Results[i].Status)).Inc()
 	}
-	x.await(p, moves)
-	x.host.settleStep(ctx, p, had)
+	x.await(s)
+	x.host.settleStep(ctx, s.Last, had)
 	x.notify()
 }
 
-// carryOut makes the reductions, then the raises. Before the first raise it reads all knobs of that
-// resource again: writing the journal took time, and another program may have raised one meanwhile.
-func (x *executor) carryOut(ctx context.Context, p *trimtab.Plan, moves []*move) {
-	grows := map[string]bool{}
-	for _, m := range moves {
-		if m.shrinks() {
-			x.move(ctx, p, m)
-		} else {
-			grows[m.held.Resource] = true
-		}
-	}
-	if len(grows) == 0 {
-		return
-	}
-	x.instances.seek(ctx, true)
-	look := hostfs.Look(ctx)
-	for _, h := range x.knobs.all {
-		if h.counts() && grows[h.Resource] {
-			x.knobs.observe(look, h)
-		}
-	}
-	x.host.askAll(ctx, p, moves)
-	for _, m := range moves {
-		if !m.shrinks() {
-			x.move(ctx, p, m)
-		}
-	}
-}
-
-// prepare reads the knob of each action for this host and checks the action. It returns the moves
+// prepare reads the knob of each action for this host and checks the action. It collects the moves
 // to write; the other actions have their results.
-func (x *executor) prepare(ctx context.Context, p *trimtab.Plan, o *trimtab.Outcome) []*move {
-	var moves []*move
-	o.Results = make([]trimtab.Result, 0, len(p.Actions)) // never reallocated: moves point into it
-	for i := range p.Actions {
-		action := &p.Actions[i]
+func (x *executor) prepare(ctx context.Context, s *step) {
+	o := s.outcome
+	o.Results = make([]trimtab.Result, 0, len(s.Actions)) // never reallocated: moves point into it
+	for i := range s.Actions {
+		action := &s.Actions[i]
 		if action.Host != x.config.Host {
 			continue
 		}
 		o.Results = append(o.Results, trimtab.Result{KnobID: action.KnobID, Asked: action.Set})
 		m := &move{action: action, result: &o.Results[len(o.Results)-1]}
-		if x.judgeAction(ctx, p, m) {
-			moves = append(moves, m)
+		if x.judge(ctx, s, m) {
+			s.moves = append(s.moves, m)
 		}
 	}
-	return x.limit(x.turns(p, allOrNone(moves)))
+	// A plan that a person applies is not carried out in part.
+	if i := slices.IndexFunc(s.moves, func(m *move) bool { return m.knob.block.barred != "" }); i >= 0 {
+		h := s.moves[i].knob
+		for _, m := range s.moves {
+			refuse(m.result, fmt.Sprintf("not applied, for %s: %s", h.Workload, h.block.barred))
+		}
+		s.moves = nil
+	}
+	x.limit(s)
+	// The envelopes of knobs whose target the plan does not change. The outcome does not report
+	// them; the holding does.
+	for i := range s.Envelopes {
+		e := &s.Envelopes[i]
+		if !x.config.Fast || e.Host != x.config.Host {
+			continue
+		}
+		h := x.knobs.find(e.KnobID)
+		if h == nil || e.At.Unlimited || e.Envelope == nil && h.loan.envelope == nil {
+			continue
+		}
+		m := &move{
+			action: &trimtab.Action{KnobID: e.KnobID, Expect: e.At, Set: e.At, Envelope: e.Envelope, Mode: trimtab.Act},
+			result: &trimtab.Result{KnobID: e.KnobID, Asked: e.At},
+		}
+		if x.judge(ctx, s, m) && h.block.barred == "" {
+			s.moves = append(s.moves, m)
+		}
+	}
 }
 
-// allOrNone returns all moves, or none if one of them is for a knob in mode recommend that may not
-// be written: a plan that a person applies is not carried out in part. Each refused move gets the
-// reason.
-func allOrNone(moves []*move) []*move {
-	i := slices.IndexFunc(moves, func(m *move) bool { return m.held.barred != "" })
-	if i < 0 {
-		return moves
-	}
-	for _, m := range moves {
-		refuse(m.result, fmt.Sprintf("not applied, for %s: %s", moves[i].held.Workload, moves[i].held.barred))
-	}
-	return nil
-}
-
-// judgeAction sets the result of an action that needs no write, and reports whether it needs one.
-func (x *executor) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bool {
+// judge sets the result of an action that needs no write, and reports whether it needs one.
+func (x *executor) judge(ctx context.Context, s *step, m *move) bool {
 	r, h := m.result, x.knobs.find(m.action.KnobID)
 	if h == nil {
 		return refuse(r, "unknown target: this host has no such knob")
 	}
-	m.held = h
+	m.knob = h
 	if h.Mode != trimtab.Off {
 		x.knobs.observe(ctx, h)
 	}
@@ -206,16 +218,18 @@ func (x *executor) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 	if least := trimtab.Units(h.least()); h.floor > 0 && m.goal.Less(least) && m.goal.Less(h.now) {
 		m.goal = h.now // rounding must not go below the amount in use
 	}
-	m.envelope = x.lending.enveloped(p, m)
+	if s.Applies == "" {
+		m.envelope = x.lending.enveloped(h, m.goal, m.action.Envelope)
+	}
 	switch {
-	case same(r.Before, m.goal) && m.alike() && !m.recaps():
+	case same(r.Before, m.goal) && sameEnvelope(h.loan.envelope, m.envelope) && !h.recaps(m.action.Capped):
 		r.Status = h.status(trimtab.Equal)
 		return false
 	case !same(r.Before, h.Knob.Nearest(m.action.Expect)) && !same(r.Before, m.action.Expect):
 		return refuse(r, fmt.Sprintf("stale: found %v, the plan expects %v", r.Before, m.action.Expect))
 	case !x.fence.paused.IsZero():
 		return refuse(r, "paused")
-	case m.action.Mode != trimtab.Act || h.Mode == trimtab.Recommend && p.Applies == "":
+	case m.action.Mode != trimtab.Act || h.Mode == trimtab.Recommend && s.Applies == "":
 		r.Status = trimtab.Recommended
 		return false
 	}
@@ -225,7 +239,7 @@ func (x *executor) judgeAction(ctx context.Context, p *trimtab.Plan, m *move) bo
 		}
 		// This affects only the present plan: a knob in mode recommend does not stop other
 		// processes.
-		h.barred, h.contested = why, ""
+		h.block.barred, h.block.contested = why, ""
 	}
 	return true
 }
@@ -245,28 +259,28 @@ func clamp(v trimtab.Amount, lower, upper float64) trimtab.Amount {
 
 // commit stores in one durable write the plan's position, its lease, and for each move the baseline
 // and the value that is about to be written.
-func (x *executor) commit(p *trimtab.Plan, moves []*move, received time.Duration) error {
-	at := position{p.Epoch, p.Sequence, p.Step}
-	length := x.config.Limits.lease(p)
-	if length < p.Lease {
-		x.logger.Warn("lease cut to what this host allows", "plan", p.ID(), "asked", p.Lease, "allowed", length)
+func (x *executor) commit(s *step) error {
+	at := position{s.Epoch, s.Sequence, s.Step}
+	length := x.config.Limits.lease(s.Lease)
+	if length < s.Lease {
+		x.logger.Warn("lease cut to what this host allows", "plan", s.ID(), "asked", s.Lease, "allowed", length)
 	}
-	until := lease{Boot: x.clock.id, Until: saturate(received, length.Duration()), Length: length}
-	if p.BorrowLease > 0 { // counted from when the plan was made: the lenders do not wait for a late one
-		age := max(0, x.clock.wall().Sub(p.Time))
-		until.BorrowUntil = max(1, saturate(x.clock.boot(), p.BorrowLease.Duration()-age))
+	until := lease{Boot: x.clock.id, Until: saturate(s.received, length.Duration()), Length: length}
+	if s.BorrowLease > 0 { // counted from when the plan was made: the lenders do not wait for a late one
+		age := max(0, x.clock.wall().Sub(s.Time))
+		until.BorrowUntil = max(1, saturate(x.clock.boot(), s.BorrowLease.Duration()-age))
 	}
 	batch := []hostfs.Entry{put(positionKey, at), put(leaseKey, until)}
-	entries := make([]*entry, len(moves))
-	for i, m := range moves {
+	entries := make([]*entry, len(s.moves))
+	for i, m := range s.moves {
 		e := &entry{
-			KnobID: m.held.KnobID, ID: m.held.id, Undo: m.held.Knob.Undo(),
-			Wrote: []trimtab.Amount{m.held.now, m.goal}, Free: m.span(),
+			KnobID: m.knob.KnobID, ID: m.knob.id, Undo: m.knob.Knob.Undo(),
+			Wrote: []trimtab.Amount{m.knob.now, m.goal}, Free: m.knob.span(m.envelope),
 		}
-		e.Baseline, e.Rest = m.held.baseline()
-		if old := m.held.entry; old != nil {
+		e.Baseline, e.Rest = m.knob.baseline()
+		if old := m.knob.entry; old != nil {
 			e.Baseline, e.Rest = old.Baseline, old.Rest
-			if m.held.can.Recall == nil {
+			if m.knob.can.Recall == nil {
 				e.Undo = old.Undo
 			}
 		} else {
@@ -278,43 +292,60 @@ func (x *executor) commit(p *trimtab.Plan, moves []*move, received time.Duration
 	if err := x.journal.Append(batch...); err != nil {
 		return err
 	}
-	for i, m := range moves {
-		m.held.entry = entries[i]
+	for i, m := range s.moves {
+		m.knob.entry = entries[i]
 	}
 	x.fence.take(at, until)
 	return nil
 }
 
-// baseline returns the value that a restore will set for a knob that was not written before, and
-// whether that is less than the value found.
-func (h *held) baseline() (v trimtab.Amount, rest bool) {
-	if h.Rest != nil && h.Rest.Less(h.now) {
-		return h.Knob.Nearest(*h.Rest), true
+// carryOut makes the reductions, then the raises. Before the first raise it reads all knobs of that
+// resource again: writing the journal took time, and another program may have raised one meanwhile.
+func (x *executor) carryOut(ctx context.Context, s *step) {
+	grows, ahead := map[string]bool{}, map[*managed]float64{}
+	for _, m := range s.moves {
+		if m.goal.Less(m.had) {
+			x.move(ctx, s, m)
+		} else {
+			grows[m.knob.Resource] = true
+		}
 	}
-	return h.now, false
-}
-
-// saturate adds two durations without overflow.
-func saturate(a, b time.Duration) time.Duration {
-	if s := a + b; s >= a {
-		return s
+	if len(grows) == 0 {
+		return
 	}
-	return 1<<63 - 1
+	x.instances.seek(ctx, true)
+	look := hostfs.Look(ctx)
+	for _, h := range x.knobs.all {
+		if h.counts() && grows[h.Resource] {
+			x.knobs.observe(look, h)
+		}
+	}
+	for _, m := range s.moves {
+		if !m.goal.Less(m.result.Before) {
+			ahead[m.knob] = m.knob.atMost(m.goal)
+		}
+	}
+	x.host.askAll(ctx, ahead, s.capacity)
+	for _, m := range s.moves {
+		if !m.goal.Less(m.had) {
+			x.move(ctx, s, m)
+		}
+	}
 }
 
 // move carries out one action. A knob that the fast loop has set inside its envelope keeps its
 // value.
-func (x *executor) move(ctx context.Context, p *trimtab.Plan, m *move) {
-	r, h := m.result, m.held
-	why, stays := x.overtaken(m), x.lending.stays(m)
+func (x *executor) move(ctx context.Context, s *step, m *move) {
+	r, h := m.result, m.knob
+	why, stays := x.overtaken(m), x.lending.stays(h, m.envelope)
 	if why == "" && !stays && h.now.Less(m.goal) {
-		why = x.lacksRoom(ctx, p, m)
+		why = x.lacksHeadroom(ctx, h, m.goal, s.capacity(h.Resource))
 	}
 	switch {
 	case why != "":
 		refuse(r, why)
 	case !stays:
-		x.write(ctx, p, m)
+		x.write(ctx, s, m)
 	default:
 		x.lending.enter(m)
 		r.Found, r.Known, r.Status = m.goal, true, h.status(trimtab.Written)
@@ -324,65 +355,14 @@ func (x *executor) move(ctx context.Context, p *trimtab.Plan, m *move) {
 	}
 }
 
-// lacksRoom returns why the pool's capacity on this host does not suffice for a raise; "": it does.
-func (x *executor) lacksRoom(ctx context.Context, p *trimtab.Plan, m *move) string {
-	h := m.held
-	if trimtab.ResourceOf(h.Resource).Apart {
-		return ""
-	}
-	capacity := min(p.CapacityOf(h.Resource), x.host.room(h.Resource))
-	sum := x.knobs.sumWith(h, m.goal)
-	if sum > capacity+slack && x.lending.callIn(h) {
-		sum = x.knobs.sumWith(h, m.goal)
-	}
-	if sum > capacity+slack {
-		return fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: what was to be freed is not", sum, capacity, h.Resource)
-	}
-	why := x.host.ask(ctx, h, m.goal)
-	if why != "" {
-		x.metrics.Counter("trimtab_actuator_host_refusals_total").Inc()
-	}
-	return why
-}
-
-// write sets the knob once and reads it back.
-func (x *executor) write(ctx context.Context, p *trimtab.Plan, m *move) {
-	r, h := m.result, m.held
-	started := x.clock.boot()
-	recaps := m.recaps()
-	err := x.above.write(ctx, m)
-	h.written = whereIs(&h.can)
-	read := x.knobs.observe(ctx, h)
-	x.metrics.Histogram("trimtab_actuator_write_seconds").Observe((x.clock.boot() - started).Seconds())
-	r.Found, r.Effective, r.Known = h.now, h.effective, read
-	switch {
-	case h.lostRace(err):
-		r.Status, r.Reason = trimtab.Refused, "stale: "+err.Error()
-	case err != nil:
-		r.Status, r.Reason = trimtab.Failed, err.Error()
-	case !read:
-		r.Status, r.Reason = trimtab.Failed, "not read back: "+h.problem
-	case !same(h.now, m.goal):
-		r.Status, r.Reason = trimtab.Failed, fmt.Sprintf("wrote %v, read back %v", m.goal, h.now)
-	case same(r.Before, m.goal) && !recaps:
-		x.lending.enter(m)
-		r.Status = h.status(trimtab.Equal)
-	default:
-		x.lending.enter(m)
-		r.Status = h.status(trimtab.Written)
-	}
-	x.logger.Info("action", "plan", p.ID(), "step", p.Step, "workload", h.Workload, "resource", h.Resource,
-		"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
-}
-
 // overtaken returns what happened to the lease or the knob since the action was checked that
 // forbids the write; "": nothing.
 func (x *executor) overtaken(m *move) string {
-	h := m.held
+	h := m.knob
 	switch {
 	case x.fence.left() == 0: // the lease expired while this process was stopped
 		return "stale: the lease ran out before the write"
-	case h.entry != nil && !m.shrinks() && h.entry.borrows(m.goal) && x.fence.leftBorrowed() == 0:
+	case h.entry != nil && !m.goal.Less(m.had) && h.entry.borrows(m.goal) && x.fence.leftBorrowed() == 0:
 		return "stale: what was to be borrowed for this is to be given back by now"
 	case h.finder != nil && x.knobs.find(h.KnobID) != h:
 		return "gone: the instance ended while the plan was carried out"
@@ -394,38 +374,65 @@ func (x *executor) overtaken(m *move) string {
 	return ""
 }
 
-// version returns the version of the value read last; "": the knob has none.
-func (h *held) version() string {
-	if h.can.Version == nil {
+// write sets the knob once and reads it back.
+func (x *executor) write(ctx context.Context, s *step, m *move) {
+	r, h := m.result, m.knob
+	started := x.clock.boot()
+	recaps := h.recaps(m.action.Capped)
+	err := x.above.write(ctx, h, m.goal, m.action.Capped)
+	h.written = whereIs(&h.can)
+	read := x.knobs.observe(ctx, h)
+	x.metrics.Histogram("trimtab_actuator_write_seconds").Observe((x.clock.boot() - started).Seconds())
+	r.Found, r.Effective, r.Known = h.now, h.effective, read
+	switch {
+	case h.lostRace(err):
+		r.Status, r.Reason = trimtab.Refused, "stale: "+err.Error()
+	case err != nil:
+		r.Status, r.Reason = trimtab.Failed, err.Error()
+	case !read:
+		r.Status, r.Reason = trimtab.Failed, "not read back: "+h.block.problem
+	case !same(h.now, m.goal):
+		r.Status, r.Reason = trimtab.Failed, fmt.Sprintf("wrote %v, read back %v", m.goal, h.now)
+	case same(r.Before, m.goal) && !recaps:
+		x.lending.enter(m)
+		r.Status = h.status(trimtab.Equal)
+	default:
+		x.lending.enter(m)
+		r.Status = h.status(trimtab.Written)
+	}
+	x.logger.Info("action", "plan", s.ID(), "step", s.Step, "workload", h.Workload, "resource", h.Resource,
+		"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
+}
+
+// lacksHeadroom returns why a capacity of the pool on this host does not suffice to raise a knob to
+// goal; "": it does.
+func (x *executor) lacksHeadroom(ctx context.Context, h *managed, goal trimtab.Amount, capacity float64) string {
+	if trimtab.ResourceOf(h.Resource).Apart {
 		return ""
 	}
-	return h.can.Version()
-}
-
-// lostRace reports whether a server refused a write because another client wrote first.
-func (h *held) lostRace(err error) bool {
-	return h.can.remote() && (errors.Is(err, trimtab.ErrStale) || errors.Is(err, os.ErrNotExist))
-}
-
-// status returns done, or Pending while the value set is not in force.
-func (h *held) status(done trimtab.Status) trimtab.Status {
-	if h.effective != nil {
-		return trimtab.Pending
+	sum := x.knobs.sumWith(h, goal)
+	if sum > capacity+slack && x.lending.callIn(h) {
+		sum = x.knobs.sumWith(h, goal)
 	}
-	return done
+	if sum > capacity+slack {
+		return fmt.Sprintf("the sum would be %.4g over a capacity of %.4g of %s: what was to be freed is not", sum, capacity, h.Resource)
+	}
+	why := x.host.ask(ctx, h, goal)
+	if why != "" {
+		x.metrics.Counter("trimtab_actuator_host_refusals_total").Inc()
+	}
+	return why
 }
 
 // slack is the largest error of a sum from rounding to the knobs' units.
 const slack = 1e-3
 
-// counts reports whether the knob shares the capacity: it is in mode act, or trimtab has written
-// it.
-func (h *held) counts() bool { return h.Mode == trimtab.Act || h.entry != nil }
-
-// takesLeft reports whether the knob has no limit and takes part in sharing by weight: it may use
-// what others leave idle. In sums it counts with its least amount.
-func (h *held) takesLeft() bool {
-	return h.Resource == trimtab.CPU && h.known && h.now.Unlimited && h.effective == nil
+// saturate adds two durations without overflow.
+func saturate(a, b time.Duration) time.Duration {
+	if s := a + b; s >= a {
+		return s
+	}
+	return 1<<63 - 1
 }
 
 func (x *executor) count(result string) {

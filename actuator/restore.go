@@ -33,7 +33,7 @@ func Restore(ctx context.Context, dir string, reopen func(undo []byte) (Knob, er
 // restoreLocked restores while the caller has the lock. It first only reads the journal, so that
 // knobs are restored even if it can no longer be written.
 func restoreLocked(ctx context.Context, dir string, reopen func(undo []byte) (Knob, error)) (Report, error) {
-	s, err := readHeld(dir)
+	s, err := readRestorable(dir)
 	if err != nil {
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
@@ -90,7 +90,7 @@ type undoing struct {
 
 // lockAll takes the locks of knobs that should have no live owner, until unlock is called.
 func lockAll(ctx context.Context, locks, dir string, all []undoing, reopen func([]byte) (Knob, error)) (unlock func()) {
-	var held []*hostfs.Lock
+	var taken []*hostfs.Lock
 	if abs, err := filepath.Abs(dir); err == nil {
 		dir = abs
 	}
@@ -106,11 +106,11 @@ func lockAll(ctx context.Context, locks, dir string, all []undoing, reopen func(
 		case err != nil:
 			u.err = err
 		case lock != nil:
-			held = append(held, lock)
+			taken = append(taken, lock)
 		}
 	}
 	return func() {
-		for _, l := range held {
+		for _, l := range taken {
 			l.Close()
 		}
 	}

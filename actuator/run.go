@@ -61,17 +61,6 @@ func (a *Actuator) subscribe(ctx context.Context, b bus.Bus) (stops []func(), er
 	return stops, nil
 }
 
-// onPlan carries out a plan and publishes its outcome. If that fails, the plan is delivered again
-// and gets the same outcome.
-func (a *Actuator) onPlan(ctx context.Context, b bus.Bus, d bus.Delivery) error {
-	p, ok := d.Value.(*trimtab.Plan)
-	if !ok {
-		return nil
-	}
-	a.awaitWish(ctx, p)
-	return b.Publish(ctx, a.Handle(ctx, p))
-}
-
 func (a *Actuator) onCommand(ctx context.Context, d bus.Delivery) error {
 	c, ok := d.Value.(*trimtab.Command)
 	if !ok {
@@ -191,7 +180,7 @@ func (a *Actuator) end(ctx context.Context, keeps func(trimtab.KnobID) bool, abo
 		return nil
 	}
 	a.fence.closed = true
-	ending := slices.DeleteFunc(slices.Clone(a.knobs.restorable()), func(h *held) bool {
+	ending := slices.DeleteFunc(slices.Clone(a.knobs.restorable()), func(h *managed) bool {
 		if h == a.knobs.parent {
 			return above
 		}

@@ -39,11 +39,11 @@ func (a *Actuator) unmet() (all []trimtab.Unmet) {
 		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, codes.UnmetFast).Set(float64(len(all)))
 	}
 	weights := 0
-	if a.above.why != "" && slices.ContainsFunc(a.knobs.all, (*held).shares) {
+	if a.above.why != "" && slices.ContainsFunc(a.knobs.all, (*managed).shares) {
 		weights = 1
 		all = append(all, trimtab.Unmet{What: codes.UnmetWeights, Why: "CPU is not shared by weight: " + a.above.why, Do: a.above.remedy})
 	}
-	if slices.ContainsFunc(a.knobs.all, func(h *held) bool { return h.can.Shared != nil }) {
+	if slices.ContainsFunc(a.knobs.all, func(h *managed) bool { return h.can.Shared != nil }) {
 		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, codes.UnmetWeights).Set(float64(weights))
 	}
 	claims := a.host.unmet()
@@ -61,7 +61,7 @@ func (l *lending) unmet() *trimtab.Unmet {
 	if l.problem != "" {
 		return &trimtab.Unmet{What: codes.UnmetFast, Why: "no quota moves between rounds: " + l.problem, Do: l.remedy}
 	}
-	first, n := (*held)(nil), 0
+	first, n := (*managed)(nil), 0
 	for _, h := range l.knobs.all {
 		if h.loan.off != "" && !h.moves() {
 			if n++; first == nil {

@@ -49,8 +49,8 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	successor := func() bool { return hostfs.BootTime()-at > dying && there() }
 	if p := inheritedPack(parent); p != nil {
 		go p.guardPartner(ended, func() bool {
-			held, left, _, err := w.leaseLeft()
-			return err == nil && held && left > 0 && !successor()
+			changed, left, _, err := w.leaseLeft()
+			return err == nil && changed && left > 0 && !successor()
 		}, there)
 	}
 	due := hostfs.BootTime()
@@ -66,11 +66,11 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	}
 	returned := false // whether borrowed amounts were given back
 	for {
-		held, left, borrowed, err := w.leaseLeft()
+		changed, left, borrowed, err := w.leaseLeft()
 		switch {
 		case err != nil:
 			return Report{}, err
-		case !held:
+		case !changed:
 			return Report{}, nil // the actuator stopped, or another process restored
 		case successor():
 			return Report{}, nil // another actuator runs here, with its own watchdogs
@@ -112,7 +112,7 @@ type watcher struct {
 
 // read reads the journal, or returns the last content if the journal was lost.
 func (w *watcher) read() (stored, error) {
-	s, err := readHeld(w.dir)
+	s, err := readRestorable(w.dir)
 	if err == nil || w.last == nil {
 		return s, err
 	}
@@ -121,7 +121,7 @@ func (w *watcher) read() (stored, error) {
 
 // leaseLeft reports whether any knob is changed, and returns the time until all of them, and those
 // above their baselines, must be restored.
-func (w *watcher) leaseLeft() (held bool, left, borrowed time.Duration, err error) {
+func (w *watcher) leaseLeft() (changed bool, left, borrowed time.Duration, err error) {
 	s, err := w.read()
 	if err != nil {
 		return false, 0, 0, err
@@ -227,9 +227,9 @@ func readDir(dir string) (stored, error) {
 	return s, nil
 }
 
-// readHeld reads the journal to restore from. If it names no limit and no copy is complete, it
+// readRestorable reads the journal to restore from. If it names no limit and no copy is complete, it
 // returns an error, since limits may be missing.
-func readHeld(dir string) (stored, error) {
+func readRestorable(dir string) (stored, error) {
 	s, err := readDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		info, none := os.Stat(presencePath(dir))

@@ -104,7 +104,9 @@ func (k *curves) learn(r *report.Report, held *allocation, q *queueing, spare bo
 	}
 	k.taught = r.PerfAt
 	o.Load = *r.Load
-	q.teach(o)
+	if len(r.Refused) == 0 { // a queue before which a gate refuses requests is another one
+		q.teach(o)
+	}
 	return ""
 }
 

@@ -58,6 +58,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		Time:        now,
 		Performance: r.Performance,
 		Requests:    r.Requests,
+		Refused:     r.Refused,
 		Window:      trimtab.SecondsOf(r.Window),
 		Allocation:  r.Allocation,
 		Latency:     r.Latency,

@@ -199,3 +199,15 @@ func (a *allocation) endure(r *report.Report, f report.InForce) {
 	mean := f.Mean
 	r.Allocation, r.AllocFrom = &mean, "actuator: mean"
 }
+
+// perSecond converts numbers of requests of an interval to rates.
+func perSecond(of map[string]float64, interval time.Duration) map[string]float64 {
+	if len(of) == 0 {
+		return nil
+	}
+	out := make(map[string]float64, len(of))
+	for class, n := range of {
+		out[class] = n / interval.Seconds()
+	}
+	return out
+}

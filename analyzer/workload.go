@@ -150,7 +150,8 @@ func (w *workload) close(v *interval, c *counts) {
 	r := report.Report{At: end}
 	s, seen := v.sketches.Merge(w.config.Partitions, w.config.Report, w.spec.SLO.Latency)
 	if seen {
-		w.queueing.answered(end.Add(-w.config.Report), end, s.Requests, false)
+		w.queueing.answered(end.Add(-w.config.Report), end, s.Served(), false)
+		r.Refused = perSecond(s.Refused, w.config.Report)
 		answered := s.Load
 		s.Load = w.expected.smooth(v.number, s)
 		if w.queueing.model != nil {

@@ -2,8 +2,14 @@
 // workload from having more, why it keeps what it has, what came of a move, and what is not in
 // force on a host. They are the values of fields of trimtab.Cause, Binding, Held, Verdict and
 // Unmet, which add the text for people. A reader must accept codes that it does not know: other
-// builds have others.
+// builds have others. It also has the name of the attribute by which the spans of a gate say that a
+// request was refused.
 package codes
+
+// RefusedAttribute marks, in the resource, the spans of requests that a gate did not pass on to the
+// service: it refused them, or their clients left while they waited in it. The value is the class of
+// the requests.
+const RefusedAttribute = "trimtab.gate.refused"
 
 // CauseKind is what started a round.
 type CauseKind string

@@ -1,6 +1,7 @@
 package collector
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -46,15 +47,9 @@ func (c *Config) Validate() error {
 		return trimtab.Invalidf("collector: negative bound")
 	}
 	c.Partitions = max(1, c.Partitions)
-	if c.InFlightBytes == 0 {
-		c.InFlightBytes = 8 << 20
-	}
-	if c.MaxWait == 0 {
-		c.MaxWait = time.Second
-	}
-	if c.AnswerTimeout == 0 {
-		c.AnswerTimeout = 8 * time.Second
-	}
+	c.InFlightBytes = cmp.Or(c.InFlightBytes, 8<<20)
+	c.MaxWait = cmp.Or(c.MaxWait, time.Second)
+	c.AnswerTimeout = cmp.Or(c.AnswerTimeout, 8*time.Second)
 	return nil
 }
 
@@ -62,7 +57,7 @@ func (c *Config) Validate() error {
 // outlives a Send, and needs no Close.
 type Sink struct {
 	config  Config
-	gate    gate
+	gate    *gate
 	packers sync.Pool
 	// inFlight and waiting are the gauges of the gate.
 	inFlight, waiting interface{ Set(float64) }
@@ -74,7 +69,7 @@ func Open(c Config) (*Sink, error) {
 		return nil, fmt.Errorf("open span sink: %w", err)
 	}
 	s := &Sink{
-		config: c, gate: gate{limit: c.InFlightBytes, wait: c.MaxWait},
+		config: c, gate: newGate(c.InFlightBytes, c.MaxWait),
 		inFlight: c.Metrics.Gauge("trimtab_collector_held_bytes", "in_flight"),
 		waiting:  c.Metrics.Gauge("trimtab_collector_held_bytes", "waiting"),
 	}
@@ -230,9 +225,8 @@ func (s *Sink) send(ctx context.Context, from *Source, frames []*trimtab.SpanFra
 
 // showLevel exports how full the gate is.
 func (s *Sink) showLevel() {
-	used, waiting := s.gate.level()
-	s.inFlight.Set(float64(used))
-	s.waiting.Set(float64(waiting))
+	s.inFlight.Set(float64(s.gate.used.Load()))
+	s.waiting.Set(float64(s.gate.waiting.Load()))
 }
 
 // publish publishes all frames, concurrently if there are several.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -44,19 +45,15 @@ func batchLoads() []string {
 
 // fill sets what was left out.
 func (b *Batch) fill() {
-	setText(&b.Policy, "MMF")
-	setText(&b.Mode, Responsiveness)
-	setText(&b.Dispatch, "random")
-	setCount(&b.Candidates, 100)
-	setShare(&b.Widen, 2)
-	setDuration(&b.Lease, 30*time.Second)
-	setDuration(&b.QueueTimeout, time.Minute)
-	if b.Worst == nil {
-		b.Worst = new(0.1)
-	}
-	if b.Keep == nil {
-		b.Keep = new(0.6)
-	}
+	b.Policy = cmp.Or(b.Policy, "MMF")
+	b.Mode = cmp.Or(b.Mode, Responsiveness)
+	b.Dispatch = cmp.Or(b.Dispatch, "random")
+	b.Candidates = cmp.Or(b.Candidates, 100)
+	b.Widen = cmp.Or(b.Widen, 2)
+	b.Lease = cmp.Or(b.Lease, 30*time.Second)
+	b.QueueTimeout = cmp.Or(b.QueueTimeout, time.Minute)
+	b.Worst = cmp.Or(b.Worst, new(0.1))
+	b.Keep = cmp.Or(b.Keep, new(0.6))
 	if b.Thresholds == nil {
 		b.Thresholds = map[string]float64{"cpu": 0.8, "memory": 0.8}
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -124,31 +125,21 @@ func (c *Config) Pooled() *Config {
 
 // fill sets what was left out.
 func (c *Colocate) fill(report time.Duration) {
-	if c.Policy == "" {
-		c.Policy = "rhythm"
-	}
-	if c.Mode == "" {
-		c.Mode = trimtab.Recommend
-	}
-	setDuration(&c.Period, 2*time.Second)
-	setDuration(&c.MaxAge, 5*c.Period+3*report)
-	setDuration(&c.Lease, max(10*c.Period, 20*time.Second))
+	c.Policy = cmp.Or(c.Policy, "rhythm")
+	c.Mode = cmp.Or(c.Mode, trimtab.Recommend)
+	c.Period = cmp.Or(c.Period, 2*time.Second)
+	c.MaxAge = cmp.Or(c.MaxAge, 5*c.Period+3*report)
+	c.Lease = cmp.Or(c.Lease, max(10*c.Period, 20*time.Second))
 }
 
 // fillJob sets what was left out of a best-effort job.
 func (w *Workload) fillJob(c *Colocate) {
-	if w.Mode == "" {
-		w.Mode = c.Mode
-	}
-	if w.Predict.Kind == "" {
-		w.Predict.Kind = Unpredicted
-	}
+	w.Mode = cmp.Or(w.Mode, c.Mode)
+	w.Predict.Kind = cmp.Or(w.Predict.Kind, Unpredicted)
 	if w.Knob.CPU == nil {
 		w.Knob.CPU = new(CPUBounds)
 	}
-	if w.Knob.CPU.Min == 0 {
-		w.Knob.CPU.Min = LeastCPU
-	}
+	w.Knob.CPU.Min = cmp.Or(w.Knob.CPU.Min, LeastCPU)
 }
 
 // check looks at the section.
@@ -156,11 +147,11 @@ func (c *Colocate) check(v *validator) {
 	if c == nil {
 		return
 	}
-	if modes := []string{string(trimtab.Recommend), string(trimtab.Act)}; c.Mode != "" && !contains(modes, string(c.Mode)) {
+	if modes := []string{string(trimtab.Recommend), string(trimtab.Act)}; c.Mode != "" && !slices.Contains(modes, string(c.Mode)) {
 		v.fail("colocate.mode", fmt.Sprintf("unknown mode %q", clip(string(c.Mode))), suggest(string(c.Mode), []string{"recommend", "act"})+"; without the section nothing is decided")
 	}
 	period := c.Period
-	setDuration(&period, 2*time.Second)
+	period = cmp.Or(period, 2*time.Second)
 	v.between("colocate.period", period, 100*time.Millisecond, time.Minute)
 	if v.has("colocate.max_age") {
 		v.between("colocate.max_age", c.MaxAge, 2*period, time.Hour)
@@ -237,7 +228,7 @@ func (w *Workload) checkJob(v *validator, at string) {
 
 // checkProgress checks how a job tells how far it is.
 func (w *Workload) checkProgress(v *validator, at string) {
-	if kind := w.Predict.Kind; kind != "" && !contains(Predictions(), kind) {
+	if kind := w.Predict.Kind; kind != "" && !slices.Contains(Predictions(), kind) {
 		v.fail(at+".predict.kind", fmt.Sprintf("unknown kind of prediction %q", clip(kind)), suggest(kind, Predictions()))
 	}
 	where, file := at+".progress.file", w.Progress.File
@@ -266,4 +257,71 @@ func (w *Workload) checkNoJob(v *validator, at string) {
 		}
 		v.fail(at+"."+key, fmt.Sprintf("%s is for best-effort jobs, and %q is none", key, clip(w.Name)), hint)
 	}
+}
+
+// RegisteredJobs is the name for all jobs that register themselves: their
+// IDs are jobs/NAME.
+const RegisteredJobs = "jobs"
+
+// jobsApart refuses names under which two jobs, or a job and a service, would be one,
+// and jobs in the control groups of services.
+func (v *validator) jobsApart() {
+	if v.config.Colocate == nil {
+		return
+	}
+	several := map[string]bool{} // names whose jobs are called NAME/INSTANCE
+	for i := range v.config.Workloads {
+		if w := &v.config.Workloads[i]; v.config.IsJob(w) && w.Knob.Several() {
+			several[w.Name] = true
+		}
+	}
+	for i := range v.config.Workloads {
+		w, at := &v.config.Workloads[i], fmt.Sprintf("workloads[%d]", i)
+		if w.Name == RegisteredJobs || strings.HasPrefix(w.Name, RegisteredJobs+"/") {
+			v.fail(at+".name", fmt.Sprintf("the name %q is that of best-effort jobs that register themselves", clip(w.Name)),
+				"give it another name, or remove the section colocate")
+		}
+		if !v.config.IsJob(w) {
+			continue
+		}
+		for j, c := range w.Name {
+			if c == '/' && several[w.Name[:j]] {
+				v.fail(at+".name", fmt.Sprintf("job %q may have the name of an instance of %q", clip(w.Name), clip(w.Name[:j])), "give one of them another name")
+			}
+		}
+		w.checkJobOfComponent(v, at)
+	}
+}
+
+// checkJobOfComponent refuses a job in, or above, the control group of a component that is
+// watched.
+func (w *Workload) checkJobOfComponent(v *validator, at string) {
+	for _, group := range v.config.componentGroups() {
+		if meet(strings.Split(plainGroup(w.Knob.Cgroup), "/"), strings.Split(plainGroup(group), "/")) {
+			v.fail(at+".knob.cgroup", fmt.Sprintf("cgroup %q is, or can be, that of the component in %q, or one above or below it", clip(w.Knob.Cgroup), clip(group)),
+				"declare the groups of the jobs alone: a job is cut to next to nothing, with all that is in its group")
+			return
+		}
+	}
+}
+
+// componentGroups lists the control groups of the components that are watched.
+func (c *Config) componentGroups() (all []string) {
+	for i := range c.Sockets.Components {
+		if group := strings.Trim(c.Sockets.Components[i].Cgroup, "/"); group != "" {
+			all = append(all, group)
+		}
+	}
+	return all
+}
+
+// ServiceGroups lists the control groups that the file names, perhaps with a *: of
+// workloads and of components. No job that registers itself may be one of them.
+func (c *Config) ServiceGroups() (all []string) {
+	for i := range c.Workloads {
+		if group := c.Workloads[i].Knob.Cgroup; group != "" {
+			all = append(all, group)
+		}
+	}
+	return append(all, c.componentGroups()...)
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -41,12 +42,8 @@ func (c *Concurrency) fill() {
 	if c == nil {
 		return
 	}
-	if c.Min == 0 {
-		c.Min = 1
-	}
-	if c.Max == 0 {
-		c.Max = max(1000, c.Min, c.Value)
-	}
+	c.Min = cmp.Or(c.Min, 1)
+	c.Max = cmp.Or(c.Max, max(1000, c.Min, c.Value))
 }
 
 // Admission says where requests are limited before they reach a workload, as [Config.Place] does;

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -41,7 +42,7 @@ func (d *decoder) bound(path, name string, v reflect.Value) {
 func (v *validator) declared() {
 	for _, b := range v.bounded {
 		if word := fmt.Sprint(b.value); b.of != "" {
-			if all := strings.Fields(b.of); word != "" && !contains(all, word) {
+			if all := strings.Fields(b.of); word != "" && !slices.Contains(all, word) {
 				v.fail(b.path, fmt.Sprintf("unknown %s %q", lastOf(b.path), clip(word)), cmp.Or(b.hint, suggest(word, all)))
 			}
 			continue

@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -270,7 +271,7 @@ func beside(entries []*ast.MappingValueNode, known map[string]reflect.Value) map
 			if t := e.Key.GetToken(); t != nil {
 				key = t.Value
 			}
-			if _, own := known[key]; !own && contains(inner, key) {
+			if _, own := known[key]; !own && slices.Contains(inner, key) {
 				out[name] = append(out[name], key)
 			}
 		}
@@ -281,7 +282,7 @@ func beside(entries []*ast.MappingValueNode, known map[string]reflect.Value) map
 // owned reports whether a key is one of those that stand beside their section.
 func owned(outside map[string][]string, key string) bool {
 	for _, keys := range outside {
-		if contains(keys, key) {
+		if slices.Contains(keys, key) {
 			return true
 		}
 	}

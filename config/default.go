@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -61,22 +62,18 @@ const reportEach = time.Millisecond
 
 // fill sets what was left out and follows from other settings.
 func (c *Config) fill() {
-	setDuration(&c.Lease, defaultLease(c.Round))
-	setDuration(&c.Actuator.MaxLease, c.Lease+10*time.Second)
+	c.Lease = cmp.Or(c.Lease, defaultLease(c.Round))
+	c.Actuator.MaxLease = cmp.Or(c.Actuator.MaxLease, c.Lease+10*time.Second)
 	many := time.Duration(len(c.Workloads)) * reportEach
-	setDuration(&c.Analyzer.ReportInterval, min(10*time.Second, max(c.Round/5, time.Second, many), c.Round))
-	setDuration(&c.Prometheus.Interval, max(c.Analyzer.ReportInterval, min(5*time.Second, c.Round)))
-	setDuration(&c.Prometheus.Timeout, min(10*time.Second, c.Prometheus.Interval))
+	c.Analyzer.ReportInterval = cmp.Or(c.Analyzer.ReportInterval, min(10*time.Second, max(c.Round/5, time.Second, many), c.Round))
+	c.Prometheus.Interval = cmp.Or(c.Prometheus.Interval, max(c.Analyzer.ReportInterval, min(5*time.Second, c.Round)))
+	c.Prometheus.Timeout = cmp.Or(c.Prometheus.Timeout, min(10*time.Second, c.Prometheus.Interval))
 	if c.Pool.Unit == 0 {
 		c.Pool.Unit = defaultUnit(&c.Pool)
 	}
-	if c.Pool.Step == 0 {
-		c.Pool.Step = max(c.Pool.Unit, math.Round(c.Pool.Capacity()/3/c.Pool.Unit)*c.Pool.Unit)
-	}
+	c.Pool.Step = cmp.Or(c.Pool.Step, max(c.Pool.Unit, math.Round(c.Pool.Capacity()/3/c.Pool.Unit)*c.Pool.Unit))
 	for i := range c.Groups {
-		if c.Groups[i].Weight == 0 {
-			c.Groups[i].Weight = 1
-		}
+		c.Groups[i].Weight = cmp.Or(c.Groups[i].Weight, 1)
 	}
 	if c.Colocate != nil {
 		c.Colocate.fill(c.Analyzer.ReportInterval)
@@ -102,18 +99,10 @@ func (c *Config) fill() {
 
 // fill sets what was left out of one workload; of a job the pool says nothing.
 func (w *Workload) fill(p *Pool, job bool) {
-	if w.Class == "" {
-		w.Class = trimtab.LatencyCritical
-	}
-	if w.Mode == "" {
-		w.Mode = trimtab.Recommend
-	}
-	if w.Utility == "" {
-		w.Utility = "linear"
-	}
-	if w.Weight == 0 {
-		w.Weight = 1
-	}
+	w.Class = cmp.Or(w.Class, trimtab.LatencyCritical)
+	w.Mode = cmp.Or(w.Mode, trimtab.Recommend)
+	w.Utility = cmp.Or(w.Utility, "linear")
+	w.Weight = cmp.Or(w.Weight, 1)
 	if w.Match.Spans == nil && w.Match.Kubernetes != nil {
 		w.Match.Spans = w.Match.Kubernetes.spans()
 	}
@@ -124,12 +113,8 @@ func (w *Workload) fill(p *Pool, job bool) {
 		w.Match.Alert = map[string]string{"workload": w.Name}
 	}
 	if b := w.Knob.Bounds(); b != nil && !job {
-		if b.Min == 0 {
-			b.Min = p.Unit
-		}
-		if b.Max == 0 {
-			b.Max = p.Capacity()
-		}
+		b.Min = cmp.Or(b.Min, p.Unit)
+		b.Max = cmp.Or(b.Max, p.Capacity())
 	}
 	if !job {
 		w.Knob.fillFurther(p)
@@ -138,12 +123,6 @@ func (w *Workload) fill(p *Pool, job bool) {
 
 // defaultLease outlasts two rounds that are lost.
 func defaultLease(round time.Duration) time.Duration { return max(3*round, time.Minute) }
-
-func setDuration(d *time.Duration, v time.Duration) {
-	if *d == 0 {
-		*d = v
-	}
-}
 
 // defaultUnit returns 1 for what is counted; for cores the largest of 1, 2 and 5
 // times a power of ten that is at most a thousandth of the capacity, and at

@@ -2,10 +2,14 @@ package config
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"maps"
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -134,4 +138,88 @@ func encodeMap(v reflect.Value) (tree yaml.MapSlice, empty bool) {
 		tree = append(tree, yaml.MapItem{Key: name, Value: inner})
 	}
 	return tree, len(tree) == 0
+}
+
+// hidden is what is shown in place of a secret.
+const hidden = "<secret>"
+
+// Secret is a text that no form of printing shows. Convert with string(s)
+// where it is used, and nowhere else.
+type Secret string
+
+// String returns "<secret>", or "" when there is none.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return hidden
+}
+
+// Format hides the secret from every verb of package fmt.
+func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
+
+// MarshalText hides the secret from JSON.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// MarshalYAML hides the secret from YAML.
+func (s Secret) MarshalYAML() (any, error) { return s.String(), nil }
+
+// LogValue hides the secret from slog.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(s.String()) }
+
+// Format prints the configuration without its secrets, for every verb: the
+// HTTP client's own secrets would be printed by %v.
+func (c Config) Format(f fmt.State, _ rune) { _, _ = f.Write(c.Redacted()) }
+
+// MarshalJSON refuses: show [Config.Redacted].
+func (c Config) MarshalJSON() ([]byte, error) {
+	return nil, fmt.Errorf("marshal configuration: use Redacted")
+}
+
+// Format prints the section without its secrets, for every verb.
+func (p Prometheus) Format(f fmt.State, _ rune) { _, _ = f.Write(redacted(p)) }
+
+// LogValue hides secrets from slog.
+func (p Prometheus) LogValue() slog.Value { return slog.StringValue(string(redacted(p))) }
+
+// LogValue hides secrets from slog.
+func (c Config) LogValue() slog.Value { return slog.StringValue(string(c.Redacted())) }
+
+// Bytes is a size in bytes, written as 64MiB, 1GiB, 500kB or a bare number.
+type Bytes int64
+
+// Values is one text or a list of texts.
+type Values []string
+
+// byteUnits are the endings that a size may have.
+func byteUnits() map[string]float64 {
+	return map[string]float64{
+		"": 1, "B": 1,
+		"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+		"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+	}
+}
+
+// parseBytes reads a size; ok is false when s is not one.
+func parseBytes(s string) (b Bytes, ok bool) {
+	digits := strings.TrimRight(s, "kKMGTiB")
+	factor, known := byteUnits()[s[len(digits):]]
+	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+	if !known || err != nil || !(v >= 0) || v*factor > math.MaxInt64/2 {
+		return 0, false
+	}
+	return Bytes(v * factor), true
+}
+
+// String prints the largest binary unit that divides it.
+func (b Bytes) String() string {
+	for _, u := range []struct {
+		name string
+		size Bytes
+	}{{"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if b >= u.size && b%u.size == 0 {
+			return fmt.Sprintf("%d%s", b/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%dB", int64(b))
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func (f *Fast) Acts() bool { return f.Mode == trimtab.Act }
 
 // check looks at the section.
 func (f *Fast) check(v *validator) {
-	if modes := []string{string(trimtab.Off), string(trimtab.Recommend), string(trimtab.Act)}; !contains(modes, string(f.Mode)) {
+	if modes := []string{string(trimtab.Off), string(trimtab.Recommend), string(trimtab.Act)}; !slices.Contains(modes, string(f.Mode)) {
 		v.fail("fast.mode", fmt.Sprintf("unknown mode %q", clip(string(f.Mode))), suggest(string(f.Mode), modes))
 	}
 	if p := f.Parent; p != "" && (path.IsAbs(p) || !filepath.IsLocal(p) || path.Clean(p) == "." || strings.Contains(p, "*")) {

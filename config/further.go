@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -157,20 +158,12 @@ func (k *Knob) fillFurther(p *Pool) {
 	k.Concurrency.fill()
 	for _, s := range p.Shares() {
 		if s.Name == trimtab.Memory && k.Memory != nil {
-			if k.Memory.Min == 0 {
-				k.Memory.Min = Bytes(s.Unit)
-			}
-			if k.Memory.Max == 0 {
-				k.Memory.Max = p.Memory
-			}
+			k.Memory.Min = cmp.Or(k.Memory.Min, Bytes(s.Unit))
+			k.Memory.Max = cmp.Or(k.Memory.Max, p.Memory)
 		}
 		if b, ok := k.Resources[s.Name]; ok {
-			if b.Min == 0 {
-				b.Min = s.Unit
-			}
-			if b.Max == 0 {
-				b.Max = s.Capacity
-			}
+			b.Min = cmp.Or(b.Min, s.Unit)
+			b.Max = cmp.Or(b.Max, s.Capacity)
 			k.Resources[s.Name] = b
 		}
 	}
@@ -211,7 +204,7 @@ func (p *Pool) checkFurther(v *validator) {
 			v.fail(at, fmt.Sprintf("%s is %v, want more than 0 and at most 1e15", clip(name), c), "write how much of it there is, in the unit that its actuator turns")
 		}
 	}
-	if _, _, own := v.config.Own(); p.only() == "" && v.config.Objective != "drf" && (own || contains(objectives(), v.config.Objective)) {
+	if _, _, own := v.config.Own(); p.only() == "" && v.config.Objective != "drf" && (own || slices.Contains(objectives(), v.config.Objective)) {
 		at := "objective"
 		if !v.has(at) {
 			at = first
@@ -311,3 +304,92 @@ func (v *validator) furtherSums() {
 }
 
 func amount(resource string, v float64) string { return trimtab.AmountOf(resource, trimtab.Units(v)) }
+
+// named are the resources that a knob has a key of its own for, beside resources.
+func (k *Knob) named() map[string]**Bounds {
+	return map[string]**Bounds{trimtab.LLC: &k.LLC, trimtab.MemBW: &k.MemBW}
+}
+
+// fold puts the bounds that have a key of their own among the others, where all the rest
+// of the program finds them.
+func (k *Knob) fold() {
+	for name, b := range k.named() {
+		if _, twice := k.Resources[name]; *b == nil || twice {
+			continue
+		}
+		if k.Resources == nil {
+			k.Resources = map[string]Bounds{}
+		}
+		k.Resources[name] = **b
+		*b = nil
+	}
+}
+
+// keyOf is where the bounds of a further resource stand in the file.
+func (v *validator) keyOf(where, resource string) string {
+	if own := where + "." + resource; v.has(own) {
+		return own
+	}
+	return where + ".resources." + resource
+}
+
+// checkNamedBounds checks what is special to bounds with a key of their own.
+func (k *Knob) checkNamedBounds(v *validator, where string) {
+	all := k.named()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		switch at := where + "." + name; {
+		case *all[name] != nil: // fold left it
+			v.fail(at, fmt.Sprintf("the bounds of %s are given twice", name), "remove one of them")
+		case v.has(at) && k.Cgroup == "":
+			v.fail(at, "a process knob has no "+name, "name a cgroup, or remove "+name)
+		}
+	}
+}
+
+// only is the resource of a pool that shares neither cores nor workers but one other,
+// such as the ways of a cache; "": it does share those, or several.
+func (p *Pool) only() string {
+	if p.CPU > 0 || p.Workers > 0 || p.Memory > 0 || len(p.Resources) != 1 {
+		return ""
+	}
+	for name := range p.Resources {
+		return name
+	}
+	return ""
+}
+
+// keyOfFirst is where the capacity of the pool's first resource stands in the file.
+func (p *Pool) keyOfFirst() string {
+	if name := p.only(); name != "" {
+		return "pool.resources." + name
+	}
+	return "pool." + p.Resource()
+}
+
+// only is the resource of a knob of a cgroup that has bounds of one alone, which is not
+// cpu.
+func (k *Knob) only() string {
+	if k.CPU != nil || k.Process != nil || k.Memory != nil || len(k.Resources) != 1 {
+		return ""
+	}
+	for name := range k.Resources {
+		return name
+	}
+	return ""
+}
+
+// firstResource is what the knob turns of the pool's first resource, and what it may not
+// have beside it.
+func (k *Knob) firstResource(v *validator) (kind, resource, other string) {
+	if k.Process != nil {
+		return "process", trimtab.Workers, trimtab.CPU
+	}
+	kind = "cgroup"
+	if k.Kubernetes != nil {
+		kind = "kubernetes"
+	}
+	if name := v.config.Pool.only(); name != "" && k.CPU == nil {
+		return kind, name, trimtab.Workers
+	}
+	return kind, trimtab.CPU, trimtab.Workers
+}

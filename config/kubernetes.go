@@ -137,7 +137,7 @@ func (k *Kubernetes) check(v *validator) {
 	if k.Journal != "" {
 		v.dns("kubernetes.journal", k.Journal)
 	}
-	if ends := []string{"upwards", "baseline"}; !contains(ends, k.Restore) {
+	if ends := []string{"upwards", "baseline"}; !slices.Contains(ends, k.Restore) {
 		v.fail("kubernetes.restore", fmt.Sprintf("unknown restore %q", clip(k.Restore)), suggest(k.Restore, ends))
 	}
 }

@@ -1,9 +1,11 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr/vm"
@@ -78,9 +80,7 @@ func (w *Workload) worth(program *vm.Program) (run func(float64) (float64, error
 	if !(slo > 0) {
 		slo = 1
 	}
-	if weight == 0 {
-		weight = 1
-	}
+	weight = cmp.Or(weight, 1)
 	utility, err := Utility(w.Utility, slo)
 	if err != nil {
 		return nil, 0, nil // its own mistake, reported at its place
@@ -131,7 +131,7 @@ func (v *validator) planning() {
 
 // sharesByGroup reports whether the objective knows groups and guarantees.
 func (c *Config) sharesByGroup() bool {
-	return contains([]string{"njc", "resource-fair", "drf"}, c.Objective)
+	return slices.Contains([]string{"njc", "resource-fair", "drf"}, c.Objective)
 }
 
 // groups checks the groups, and those that workloads name.

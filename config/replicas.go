@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -75,15 +77,11 @@ func (r *Replicas) fill() {
 	if r == nil {
 		return
 	}
-	if r.Min == 0 {
-		r.Min = 1
-	}
-	if r.Max == 0 {
-		r.Max = max(r.Min, 10)
-	}
-	setDuration(&r.Startup, time.Minute)
+	r.Min = cmp.Or(r.Min, 1)
+	r.Max = cmp.Or(r.Max, max(r.Min, 10))
+	r.Startup = cmp.Or(r.Startup, time.Minute)
 	if r.AllowZero {
-		setDuration(&r.Cooldown, 5*time.Minute)
+		r.Cooldown = cmp.Or(r.Cooldown, 5*time.Minute)
 	}
 }
 
@@ -144,7 +142,7 @@ func (r *ScalingRules) check(v *validator, at string) {
 	if r.Window != nil && (*r.Window < 0 || *r.Window > 3600) {
 		v.fail(at+".stabilizationWindowSeconds", fmt.Sprintf("stabilizationWindowSeconds is %d, want 0 to 3600", *r.Window), "300 is the default on the way down")
 	}
-	if r.Select != "" && !contains([]string{"Max", "Min", "Disabled"}, r.Select) {
+	if r.Select != "" && !slices.Contains([]string{"Max", "Min", "Disabled"}, r.Select) {
 		v.fail(at+".selectPolicy", fmt.Sprintf("unknown selectPolicy %q", clip(r.Select)), suggest(r.Select, []string{"Max", "Min", "Disabled"}))
 	}
 	if r.Policies != nil && len(r.Policies) == 0 || len(r.Policies) > 64 {

@@ -227,7 +227,7 @@ func (r *sloReader) openRatio(m item, o *Objective) bool {
 		if !ok {
 			return "", false
 		}
-		if m.get("counter").text() == "false" || scalarBool(m.get("counter")) == "false" {
+		if counter := m.get("counter"); counter.has() && scalarText(counter.node) == "false" {
 			text, _, ok = q.query(r.rangeText())
 			return text, ok
 		}
@@ -257,7 +257,7 @@ func (r *sloReader) openRatio(m item, o *Objective) bool {
 		if !ok {
 			return false
 		}
-		o.Performance = lessErrors(text, total)
+		o.Performance = "1 - " + ratio(text, total)
 	default:
 		m.fail("ratioMetric has neither good nor bad", "write one of them beside total")
 		return false
@@ -265,14 +265,6 @@ func (r *sloReader) openRatio(m item, o *Objective) bool {
 	o.Load = r.loadOf(total, o)
 	r.finish(o)
 	return true
-}
-
-// scalarBool is true or false as the file says it.
-func scalarBool(x item) string {
-	if !x.has() {
-		return ""
-	}
-	return scalarText(x.node)
 }
 
 // finish says what a fraction without a latency asks of the performance.
@@ -313,9 +305,6 @@ func (r *sloReader) divided(text, before string, o *Objective) {
 		o.Notes = append(o.Notes, "a ratio tells no load: it is that of the workload's spans, unless load gives another")
 	}
 }
-
-// lessErrors is 1 - errors/total, as [ratio] has it.
-func lessErrors(errors, total string) string { return "1 - " + ratio(errors, total) }
 
 // bucketed reports whether a query takes a bucket of a histogram.
 func bucketed(query string) (is bool) {

@@ -69,7 +69,7 @@ func (r *sloReader) pyrraIndicator(x item, o *Objective) bool {
 			return false
 		}
 		o.Load = r.summed(total)
-		o.Performance = lessErrors(r.summed(errors), o.Load)
+		o.Performance = "1 - " + ratio(r.summed(errors), o.Load)
 	case "latency":
 		return r.pyrraLatency(one, o)
 	case "latencyNative":

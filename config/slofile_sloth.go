@@ -54,7 +54,7 @@ func (r *sloReader) slothIndicator(sli item, keys slothKeys, o *Objective) bool 
 		if !ok || !also {
 			return false
 		}
-		o.Performance = lessErrors(errors, total)
+		o.Performance = "1 - " + ratio(errors, total)
 		o.Load = r.loadOf(total, o)
 		return true
 	case raw.has():

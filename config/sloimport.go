@@ -1,8 +1,10 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -84,7 +86,7 @@ func (w *Workload) objectText(v *validator, at string) (data []byte, ok bool) {
 	case parts == nil:
 		v.fail(where, fmt.Sprintf("object is %q, want KIND NAMESPACE/NAME", clip(w.SLO.Object)), "write it as kubectl names it, such as PrometheusServiceLevel shop/checkout")
 		return nil, false
-	case !contains(objectiveKinds(), parts[1]):
+	case !slices.Contains(objectiveKinds(), parts[1]):
 		v.fail(where, fmt.Sprintf("kind %s says no objective", clip(parts[1])), suggest(parts[1], objectiveKinds()))
 		return nil, false
 	case v.from.objects == nil:
@@ -135,12 +137,8 @@ func (w *Workload) adopt(v *validator, at string, from elsewhere, data []byte) {
 	if from.key == "object" {
 		w.SLO.Object, w.SLO.Name = asked.Object, asked.Name // it is looked up again
 	}
-	if w.Performance == "" {
-		w.Performance = o.Performance
-	}
-	if w.Load == "" {
-		w.Load = o.Load
-	}
+	w.Performance = cmp.Or(w.Performance, o.Performance)
+	w.Load = cmp.Or(w.Load, o.Load)
 	for _, note := range o.Notes {
 		v.warn(where, note, "see trimtab import slo")
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -106,37 +107,17 @@ type SpeculateRegular struct {
 
 // fill sets what was left out.
 func (s *Speculate) fill() {
-	setText(&s.Mode, Responsiveness)
-	setText(&s.Cgroup, "trimtab")
-	setShare(&s.Ratio.CPU, 1)
-	setShare(&s.Ratio.Memory, 0.4)
-	setShare(&s.Thresholds.CPU, 0.8)
-	setShare(&s.Thresholds.Memory, 0.8)
-	setCount(&s.Tasks, 64)
-	setCount(&s.Queue, 100)
-	setCount(&s.Processes, 1024)
-	if s.Output == 0 {
-		s.Output = 1 << 20
-	}
-	setDuration(&s.Lease, 5*time.Minute)
-}
-
-func setText(s *string, v string) {
-	if *s == "" {
-		*s = v
-	}
-}
-
-func setShare(f *float64, v float64) {
-	if *f == 0 {
-		*f = v
-	}
-}
-
-func setCount(n *int, v int) {
-	if *n == 0 {
-		*n = v
-	}
+	s.Mode = cmp.Or(s.Mode, Responsiveness)
+	s.Cgroup = cmp.Or(s.Cgroup, "trimtab")
+	s.Ratio.CPU = cmp.Or(s.Ratio.CPU, 1)
+	s.Ratio.Memory = cmp.Or(s.Ratio.Memory, 0.4)
+	s.Thresholds.CPU = cmp.Or(s.Thresholds.CPU, 0.8)
+	s.Thresholds.Memory = cmp.Or(s.Thresholds.Memory, 0.8)
+	s.Tasks = cmp.Or(s.Tasks, 64)
+	s.Queue = cmp.Or(s.Queue, 100)
+	s.Processes = cmp.Or(s.Processes, 1024)
+	s.Output = cmp.Or(s.Output, 1<<20)
+	s.Lease = cmp.Or(s.Lease, 5*time.Minute)
 }
 
 // check looks at the section.

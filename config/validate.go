@@ -1,10 +1,12 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"net"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -117,7 +119,7 @@ func (p *Pool) check(v *validator) {
 
 func (v *validator) rhythm() {
 	c := v.config
-	if _, _, own := c.Own(); !own && !contains(objectives(), c.Objective) {
+	if _, _, own := c.Own(); !own && !slices.Contains(objectives(), c.Objective) {
 		v.fail("objective", fmt.Sprintf("unknown objective %q", clip(c.Objective)), suggest(c.Objective, append(objectives(), "sum(u)", "min(u)")))
 	}
 	if !v.has("lease") {
@@ -254,7 +256,7 @@ func (p *Prometheus) check(v *validator) {
 	}
 	if v.has("prometheus.timeout") {
 		longest := p.Interval
-		setDuration(&longest, time.Hour)
+		longest = cmp.Or(longest, time.Hour)
 		v.between("prometheus.timeout", p.Timeout, 10*time.Millisecond, longest)
 	}
 	if err := p.HTTP.Validate(); err != nil && v.has("prometheus") {
@@ -353,7 +355,7 @@ func (v *validator) url(path, text string, schemes []string) {
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "":
 		v.fail(path, lastOf(path)+" is not a URL with scheme and host", hint)
-	case !contains(schemes, u.Scheme):
+	case !slices.Contains(schemes, u.Scheme):
 		v.fail(path, fmt.Sprintf("scheme %q cannot be used here", clip(u.Scheme)), "use one of: "+strings.Join(schemes, ", "))
 	case u.User != nil:
 		v.fail(path, lastOf(path)+" holds a user or password", "URLs are shown in logs: put the secret into a file and name that file in this section")
@@ -414,9 +416,23 @@ func short(d time.Duration) string {
 	return s
 }
 
-func contains(list []string, s string) bool { return slices.Contains(list, s) }
-
 // modes are those of the root package, as texts.
 func modes() []string {
 	return []string{string(trimtab.Off), string(trimtab.Recommend), string(trimtab.Act)}
+}
+
+// check looks at where knobs are, and the host's own limits.
+func (a *Actuator) check(v *validator) {
+	for _, dir := range []struct{ path, value, example string }{
+		{"actuator.cgroup_root", a.CgroupRoot, "/sys/fs/cgroup"}, {"actuator.lock_dir", a.LockDir, "/run/trimtab"},
+	} {
+		if dir.value != "" && !filepath.IsAbs(dir.value) {
+			v.fail(dir.path, fmt.Sprintf("%s %q is not absolute", lastOf(dir.path), clip(dir.value)), "write "+dir.example+", or remove the key")
+		}
+	}
+	if v.has("actuator.max_lease") {
+		lease := v.config.Lease
+		lease = cmp.Or(lease, defaultLease(v.config.Round))
+		v.between("actuator.max_lease", a.MaxLease, lease, 25*time.Hour)
+	}
 }

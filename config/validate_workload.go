@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"path"
 	"path/filepath"
@@ -47,7 +48,7 @@ func (w *Workload) check(v *validator, at string) {
 	} else {
 		v.name(at+".name", "workload name", w.Name)
 	}
-	if w.Mode != "" && !contains(modes(), string(w.Mode)) {
+	if w.Mode != "" && !slices.Contains(modes(), string(w.Mode)) {
 		v.meant[at+".mode"] = true // what it was to be is not known
 		v.fail(at+".mode", fmt.Sprintf("unknown mode %q", clip(string(w.Mode))), suggest(string(w.Mode), modes()))
 	}
@@ -282,7 +283,7 @@ func (k *Knob) checkCap(v *validator, where string) {
 	}
 	known := []string{CapAuto, CapNever, CapAlways}
 	switch {
-	case !contains(known, k.CPU.Cap):
+	case !slices.Contains(known, k.CPU.Cap):
 		v.fail(where, fmt.Sprintf("unknown cap %q", clip(k.CPU.Cap)), suggest(k.CPU.Cap, known))
 	case k.Cgroup == "" && k.Kubernetes == nil:
 		v.fail(where, "only control groups and pods share CPU time by weight", "remove cap: the limit itself is set")
@@ -390,4 +391,67 @@ func (v *validator) sums() {
 		v.fail(at, fmt.Sprintf("the workloads' min add up to %.6g, more than the capacity %v", sum, capacity), "lower some min or raise the capacity")
 	}
 	v.furtherSums()
+}
+
+// checkFallback checks what stands in for a workload's performance.
+func (w *Workload) checkFallback(v *validator, at string) {
+	f, where := &w.Fallback, at+".fallback"
+	if !v.has(where) {
+		return
+	}
+	if !v.has(where+".proxy") && !v.has(where+".profile") && !v.has(where+".demand") {
+		v.fail(where, "fallback is empty", "write fallback: {demand: 2}, {profile: FILE} or {proxy: PromQL}")
+		return
+	}
+	if !w.Knob.Declared() {
+		v.fail(where, "a fallback without a knob", "trimtab plans only for a workload with a knob: write knob: …, or remove fallback")
+	}
+	if f.Proxy != "" && w.Performance == "" && w.SLO.Latency == 0 {
+		v.fail(where+".proxy", "proxy replaces a performance query, and there is none", "write it as performance: PromQL")
+	}
+	if v.has(where+".profile") && f.Profile == "" {
+		v.fail(where+".profile", "profile names no file", "write the path of a CSV file, or remove the key")
+	}
+	if !v.has(where + ".demand") {
+		return
+	}
+	if !(f.Demand > 0 && f.Demand <= 1e15) {
+		v.fail(where+".demand", fmt.Sprintf("demand is %v, want more than 0", f.Demand), "write the amount that is enough, in the pool's resource")
+	} else if b := w.Knob.Bounds(); b != nil && b.Max > 0 && f.Demand > b.Max {
+		v.warn(where+".demand", fmt.Sprintf("demand %v is more than the knob's max %v", f.Demand, b.Max), "it will never have that much")
+	}
+}
+
+// maxServpods bounds the components whose thresholds are declared.
+const maxServpods = 1000
+
+// checkServpods checks the thresholds of components.
+func (w *Workload) checkServpods(v *validator, at string) {
+	where := at + ".servpods"
+	if v.has(at+".max_load") && !(w.MaxLoad > 0 && w.MaxLoad <= 1e9) {
+		v.fail(at+".max_load", fmt.Sprintf("max_load is %v, want more than 0 and at most 1e9", w.MaxLoad), "write requests per second, such as 400, or remove the key")
+	}
+	if len(w.Servpods) > maxServpods {
+		v.fail(where, fmt.Sprintf("%d components, want at most %d", len(w.Servpods), maxServpods), "declare those of one workload")
+		return
+	}
+	if len(w.Servpods) > 0 && w.SLO.Latency == 0 {
+		v.fail(where, "thresholds without an SLO of latency", "write slo: {latency: 200ms, fraction: 0.99}, or remove servpods")
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Servpods)) {
+		s, of := w.Servpods[name], where+"."+name
+		if name == "" || len(name) > 253 {
+			v.fail(where, fmt.Sprintf("component %.40q", name), "write its service.name, of 1 to 253 bytes")
+			continue
+		}
+		limits := map[string]float64{"loadlimit": s.LoadLimit, "slacklimit": s.SlackLimit}
+		for _, key := range []string{"loadlimit", "slacklimit"} {
+			if x := limits[key]; v.has(of+"."+key) && !(x > 0 && x <= 1) {
+				v.fail(of+"."+key, fmt.Sprintf("%s is %v, want more than 0, at most 1", key, x), "write a share, such as 0.8, or remove the key")
+			}
+		}
+		if !v.has(of+".loadlimit") && !v.has(of+".slacklimit") {
+			v.fail(of, "no threshold", "write {loadlimit: 0.8}, {slacklimit: 0.1} or both")
+		}
+	}
 }

@@ -44,8 +44,9 @@ type Config struct {
 	// Version is the program version that spans report.
 	Version string
 	Logger  *slog.Logger
-	// upload is how long a client may pause while it sends a body; 0: uploadTimeout.
-	upload time.Duration
+	// patience is how long a client may pause while it sends a body or reads a response; 0:
+	// clientTimeout.
+	patience time.Duration
 }
 
 // parsed is a validated Config.
@@ -58,7 +59,7 @@ type parsed struct {
 // parse validates c. Its errors say what to change.
 func (c Config) parse() (*parsed, error) {
 	p := &parsed{Config: c}
-	p.upload = cmp.Or(c.upload, uploadTimeout)
+	p.patience = cmp.Or(c.patience, clientTimeout)
 	to, err := url.Parse(c.To)
 	if err != nil || to.Host == "" || !slices.Contains([]string{"http", "https"}, to.Scheme) || to.Path != "" && to.Path != "/" || to.RawQuery != "" || to.User != nil {
 		return nil, hint.Add(fmt.Errorf("read --to %q: not the address of a service", c.To), "write scheme, host and port, such as --to http://127.0.0.1:9000")

@@ -15,8 +15,8 @@ import (
 
 // Document is the answer to GET /v1/limit.
 type Document struct {
-	// Concurrency is the number of requests that may be in service.
-	Concurrency int `json:"concurrency"`
+	// Limit is the number of requests that may be in service.
+	Limit int `json:"limit"`
 	// Rate is the largest number of requests admitted per second; null: no bound.
 	Rate     *float64  `json:"rate"`
 	InFlight int       `json:"in_flight"`
@@ -56,8 +56,8 @@ type change struct {
 
 // The allowed values in an envelope.
 const (
-	maxConcurrency = 1 << 20
-	maxLease       = time.Hour
+	maxLimit = 1 << 20
+	maxLease = time.Hour
 	// A rate near 0 would stop the service.
 	minRate, maxRate = 0.001, 1e9
 )
@@ -65,8 +65,8 @@ const (
 // envelope validates a change and converts it into an envelope.
 func (c *change) envelope(now time.Duration) (e admission.Envelope, err error) {
 	for _, n := range []*int{c.Min, c.Max} {
-		if n != nil && (*n < 1 || *n > maxConcurrency) {
-			return e, fmt.Errorf("min or max is %d: not between 1 and %d", *n, maxConcurrency)
+		if n != nil && (*n < 1 || *n > maxLimit) {
+			return e, fmt.Errorf("min or max is %d: not between 1 and %d", *n, maxLimit)
 		}
 	}
 	if c.Min != nil && c.Max != nil && *c.Min > *c.Max {
@@ -98,7 +98,7 @@ func (g *Gate) document() *Document {
 	defer g.mu.Unlock()
 	now := g.now()
 	s := g.controller.State(now)
-	d := &Document{Concurrency: s.Limit, InFlight: s.InService, Queued: s.Queued, Shed: s.Refused, Answered: s.Answered, InTime: s.InTime}
+	d := &Document{Limit: s.Limit, InFlight: s.InService, Queued: s.Queued, Shed: s.Refused, Answered: s.Answered, InTime: s.InTime}
 	if e, ok := g.controller.Envelope(now); ok {
 		d.Envelope = &Envelope{Min: some(e.Min), Max: some(e.Max), Rate: some(e.Rate), LeaseLeft: (e.Until - now).Milliseconds()}
 		d.Rate = d.Envelope.Rate

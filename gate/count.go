@@ -37,7 +37,7 @@ func newCounters(g *Gate) *counters {
 		c.limit.Set(float64(s.Limit))
 		c.inFlight.Set(float64(s.InService))
 		c.queued.Set(float64(s.Queued))
-		c.connections.Set(float64(g.connections.Load()))
+		c.connections.Set(float64(g.park.connections()))
 	})
 	return c
 }

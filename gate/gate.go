@@ -18,18 +18,20 @@ import (
 
 // Gate is a reverse proxy with an admission limit. Open makes one.
 type Gate struct {
-	config   *parsed
-	opened   time.Time
-	clients  net.Listener
-	admin    net.Listener
-	proxy    *httputil.ReverseProxy
-	metrics  *metric.Set
-	counted  *counters
-	tracer   *tracer
-	draining atomic.Bool
-	// visits is the number of requests in progress; connections is the number of open client
-	// connections.
-	visits, connections atomic.Int64
+	config  *parsed
+	opened  time.Time
+	clients net.Listener
+	park    *park // of the connections of clients
+	admin   net.Listener
+	// proxy passes on the requests that transport.direct does not carry.
+	proxy     *httputil.ReverseProxy
+	transport *transport
+	buffers   buffers
+	metrics   *metric.Set
+	counted   *counters
+	tracer    *tracer
+	draining  atomic.Bool
+	visits    atomic.Int64 // requests in progress
 
 	mu         sync.Mutex // guards the fields below
 	controller *admission.Controller
@@ -51,6 +53,7 @@ func Open(ctx context.Context, c Config) (*Gate, error) {
 		controller: admission.New(admission.Settings{Within: c.Within, Classes: len(p.classes.names)}),
 		classed:    make([]classCounts, len(p.classes.names))}
 	g.counted = newCounters(g)
+	g.transport = newTransport(g)
 	g.proxy = newProxy(g)
 	if c.OTLP != "" {
 		if g.tracer, err = newTracer(ctx, p); err != nil {
@@ -63,6 +66,10 @@ func Open(ctx context.Context, c Config) (*Gate, error) {
 	if g.admin, err = open(ctx, c.Admin); err != nil {
 		_ = g.clients.Close()
 		return nil, err
+	}
+	g.park, err = newPark(listen.Limit(g.clients, c.Connections), p.patience)
+	if err != nil {
+		return nil, errors.Join(err, g.clients.Close(), g.admin.Close())
 	}
 	return g, nil
 }
@@ -96,11 +103,11 @@ func (g *Gate) Run(ctx context.Context) error {
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
 	server := &http.Server{Handler: g, Protocols: protocols, ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeader, ErrorLog: quietLog(), BaseContext: func(net.Listener) context.Context { return base }, ConnState: g.connection}
+		MaxHeaderBytes: maxHeader, ErrorLog: quietLog(), BaseContext: func(net.Listener) context.Context { return base }, ConnState: state}
 	control := &http.Server{Handler: g.control(), ReadHeaderTimeout: headerTimeout, ReadTimeout: headerTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader, ErrorLog: quietLog()}
 	ended := make(chan error, 2)
-	go func() { ended <- server.Serve(listen.Limit(g.clients, g.config.Connections)) }()
+	go func() { ended <- server.Serve(g.park) }()
 	go func() { ended <- control.Serve(listen.Limit(g.admin, 64)) }()
 	err := g.tick(ctx, ended)
 	g.drain(server, cut)
@@ -135,9 +142,13 @@ func (g *Gate) learn() {
 	g.controller.Tick(now)
 	state := g.controller.State(now)
 	g.mu.Unlock()
+	g.park.sweep(time.Now(), idleTimeout)
+	if d := g.transport.direct; d != nil {
+		d.sweep(time.Now())
+	}
 	if g.tracer != nil {
 		g.tracer.answered.observe(state.Admitted, interval)
-		g.tracer.refused.observe(state.Refused, interval)
+		g.tracer.refused.observe(state.Arrived-state.Admitted-uint64(state.Queued), interval) // and those whose clients left
 	}
 }
 
@@ -158,10 +169,11 @@ func (g *Gate) drain(server *http.Server, cut func()) {
 	began := time.Now()
 	// Idle HTTP/1 connections end with the response to their next request; without one, at the
 	// timeout.
-	for quiet := min(g.config.Drain/2, 3*time.Second); time.Since(began) < quiet && (time.Since(began) < settle || g.connections.Load() > 0); {
+	for quiet := min(g.config.Drain/2, 3*time.Second); time.Since(began) < quiet && (time.Since(began) < settle || g.park.connections() > 0); {
 		<-tick.C
 		g.learn()
 	}
+	g.park.release()
 	stopping, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
 	done := make(chan error, 1)
@@ -179,14 +191,4 @@ func (g *Gate) drain(server *http.Server, cut func()) {
 	}
 	cut()
 	_ = server.Close()
-}
-
-// connection keeps the number of open client connections.
-func (g *Gate) connection(_ net.Conn, s http.ConnState) {
-	switch s {
-	case http.StateNew:
-		g.connections.Add(1)
-	case http.StateClosed, http.StateHijacked:
-		g.connections.Add(-1)
-	}
 }

@@ -32,6 +32,13 @@ func run(t *testing.T, service http.Handler, change func(*Config)) *Gate {
 // runTo runs a gate before a URL. stop ends it and waits.
 func runTo(t *testing.T, to string, change func(*Config)) (g *Gate, stop func()) {
 	t.Helper()
+	g = openTo(t, to, change)
+	return g, g.start(t)
+}
+
+// openTo opens a gate before a URL.
+func openTo(t *testing.T, to string, change func(*Config)) *Gate {
+	t.Helper()
 	c := Config{Listen: "127.0.0.1:0", To: to, Workload: "shop", Within: 10 * time.Second, Admin: "127.0.0.1:0",
 		Upstream: 20 * time.Second, Drain: 200 * time.Millisecond, Connections: 1000, Logger: slog.New(slog.DiscardHandler)}
 	if change != nil {
@@ -41,6 +48,11 @@ func runTo(t *testing.T, to string, change func(*Config)) (g *Gate, stop func())
 	if err != nil {
 		t.Fatal(err)
 	}
+	return g
+}
+
+// start runs g until the test ends. stop ends it and waits.
+func (g *Gate) start(t *testing.T) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
@@ -51,7 +63,7 @@ func runTo(t *testing.T, to string, change func(*Config)) (g *Gate, stop func())
 		}
 	})
 	t.Cleanup(stop)
-	return g, stop
+	return stop
 }
 
 func (g *Gate) url(path string) string { return "http://" + g.Address() + path }
@@ -120,7 +132,7 @@ func TestARequestPassesUnchangedWithItsHostAndTrailersAndIsCounted(t *testing.T)
 	if want := "PUT /a?b=c shop.example body " + parent + " done"; string(b) != want || resp.Trailer.Get("Sum") != "42" {
 		t.Errorf("%q, trailer %q", b, resp.Trailer.Get("Sum"))
 	}
-	if _, d := control(t, g, http.MethodGet, ""); d.Answered != 1 || d.InTime != 1 || d.Concurrency < 1 || d.Envelope != nil || d.Classes[0].Name != "all" {
+	if _, d := control(t, g, http.MethodGet, ""); d.Answered != 1 || d.InTime != 1 || d.Limit < 1 || d.Envelope != nil || d.Classes[0].Name != "all" {
 		t.Errorf("%+v", d)
 	}
 	_, metrics := get(t, "http://"+g.AdminAddress()+"/metrics")
@@ -137,17 +149,17 @@ func TestARequestPassesUnchangedWithItsHostAndTrailersAndIsCounted(t *testing.T)
 func TestAnEnvelopeBoundsTheLimitUntilItsLeaseEndsOrItIsDeleted(t *testing.T) {
 	g := run(t, http.NotFoundHandler(), nil)
 	code, d := control(t, g, http.MethodPut, `{"min":1,"max":3,"rate":null,"lease_ms":60000}`)
-	if code != http.StatusOK || d.Concurrency != 3 || d.Envelope == nil || *d.Envelope.Max != 3 || d.Envelope.LeaseLeft < 1 || d.Rate != nil {
+	if code != http.StatusOK || d.Limit != 3 || d.Envelope == nil || *d.Envelope.Max != 3 || d.Envelope.LeaseLeft < 1 || d.Rate != nil {
 		t.Errorf("%d %+v", code, d)
 	}
-	if _, d = control(t, g, http.MethodDelete, ""); d.Concurrency <= 3 || d.Envelope != nil {
+	if _, d = control(t, g, http.MethodDelete, ""); d.Limit <= 3 || d.Envelope != nil {
 		t.Errorf("after DELETE: %+v", d)
 	}
 	control(t, g, http.MethodPut, `{"max":3,"rate":5,"lease_ms":1}`)
 	for d.Envelope = new(Envelope); d.Envelope != nil; { // the lease of a millisecond ends
 		_, d = control(t, g, http.MethodGet, "")
 	}
-	if d.Concurrency <= 3 {
+	if d.Limit <= 3 {
 		t.Errorf("after the lease: %+v", d)
 	}
 	for _, bad := range []string{`{`, `{"min":0,"lease_ms":1}`, `{"min":4,"max":3,"lease_ms":1}`, `{"rate":-1,"lease_ms":1}`, `{"rate":1e-9,"lease_ms":1}`, `{"max":3}`, `{"max":3,"lease_ms":99999999999}`, `{"most":3,"lease_ms":1}`, `{"max":3,"lease_ms":1}{}`} {

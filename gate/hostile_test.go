@@ -178,7 +178,7 @@ func TestAConnectionWithoutAPeerIsGivenUp(t *testing.T) {
 }
 
 func TestAClientThatStopsInItsBodyIsCutOff(t *testing.T) {
-	g := run(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }), func(c *Config) { c.upload = 100 * time.Millisecond })
+	g := run(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }), func(c *Config) { c.patience = 100 * time.Millisecond })
 	if got := raw(t, g, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nx"); !strings.HasPrefix(got, "HTTP/1.1 408") {
 		t.Error(got)
 	}

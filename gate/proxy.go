@@ -40,7 +40,7 @@ func newProxy(g *Gate) *httputil.ReverseProxy {
 				v.span.inject(r.Out.Header)
 			}
 		},
-		Transport: newTransport(g),
+		Transport: g.transport,
 		ModifyResponse: func(r *http.Response) error {
 			if v := visitOf(r.Request.Context()); v != nil {
 				v.response = r
@@ -48,9 +48,15 @@ func newProxy(g *Gate) *httputil.ReverseProxy {
 			}
 			return nil
 		},
-		ErrorHandler: g.unanswered,
-		ErrorLog:     quietLog(),
-		BufferPool:   &buffers{},
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if v := visitOf(r.Context()); v != nil {
+				g.unanswered(w, v, err)
+			} else {
+				w.WriteHeader(http.StatusBadGateway)
+			}
+		},
+		ErrorLog:   quietLog(),
+		BufferPool: &g.buffers,
 	}
 }
 
@@ -61,6 +67,7 @@ func quietLog() *log.Logger { return log.New(io.Discard, "", 0) }
 // transport sends gRPC over HTTP/2. It sends all other requests over HTTP/1.1, unless the
 // configuration says that the service speaks HTTP/2.
 type transport struct {
+	direct       *direct // nil: the service speaks TLS or HTTP/2
 	http1, http2 *http.Transport
 	always2      bool
 }
@@ -70,13 +77,17 @@ type transport struct {
 // request is on its way.
 const upstreamIdle = 4 * time.Second
 
+func dialer(c *parsed) *net.Dialer {
+	return &net.Dialer{Timeout: min(c.Upstream, 5*time.Second), KeepAlive: 30 * time.Second}
+}
+
 func newTransport(g *Gate) *transport {
 	with := func(set func(*http.Protocols)) *http.Transport {
 		p := new(http.Protocols)
 		set(p)
 		return &http.Transport{
 			Protocols:             p,
-			DialContext:           (&net.Dialer{Timeout: min(g.config.Upstream, 5*time.Second), KeepAlive: 30 * time.Second}).DialContext,
+			DialContext:           dialer(g.config).DialContext,
 			DisableCompression:    true,
 			MaxIdleConnsPerHost:   4096,
 			IdleConnTimeout:       upstreamIdle,
@@ -88,9 +99,13 @@ func newTransport(g *Gate) *transport {
 			HTTP2: &http.HTTP2Config{SendPingTimeout: g.config.Upstream, PingTimeout: min(g.config.Upstream, 15*time.Second)},
 		}
 	}
-	return &transport{always2: g.config.HTTP2,
+	t := &transport{always2: g.config.HTTP2,
 		http1: with(func(p *http.Protocols) { p.SetHTTP1(true) }),
 		http2: with(func(p *http.Protocols) { p.SetUnencryptedHTTP2(true); p.SetHTTP2(true) })}
+	if g.config.to.Scheme == "http" && !g.config.HTTP2 {
+		t.direct = newDirect(g.config)
+	}
+	return t
 }
 
 // RoundTrip sends one request.
@@ -118,12 +133,7 @@ func (b *buffers) Get() []byte {
 func (b *buffers) Put(p []byte) { b.pool.Put((*[bufferSize]byte)(p)) }
 
 // unanswered sends an error response to the client if the service did not answer.
-func (g *Gate) unanswered(w http.ResponseWriter, r *http.Request, err error) {
-	v := visitOf(r.Context())
-	if v == nil {
-		w.WriteHeader(http.StatusBadGateway)
-		return
-	}
+func (g *Gate) unanswered(w http.ResponseWriter, v *visit, err error) {
 	v.err = err
 	status, code, text := http.StatusBadGateway, "14", "the service cannot be reached"
 	switch broken := v.upload.broken(); {

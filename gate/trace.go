@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
+	otelcodes "go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/propagation"
@@ -17,14 +17,17 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/hint"
 )
 
 // tracer writes one server span for each request, as the service would if it had instrumentation.
 type tracer struct {
-	// The first provider is for answered requests, the second for refused ones.
-	providers         []*sdktrace.TracerProvider
-	tracers           []trace.Tracer
+	providers []*sdktrace.TracerProvider
+	// passed is for requests that are passed on, unserved for the others, by class: their resource
+	// says so ([codes.RefusedAttribute]), so that they count as demand but cost the service nothing.
+	passed            trace.Tracer
+	unserved          []trace.Tracer
 	answered, refused *sampler
 	carrier           propagation.TraceContext
 }
@@ -59,21 +62,28 @@ func newTracer(ctx context.Context, c *parsed) (*tracer, error) {
 	about := resource.NewSchemaless(attribute.String("service.name", c.Workload), attribute.String("telemetry.distro.name", "trimtab"), attribute.String("telemetry.distro.version", c.Version))
 	t := &tracer{answered: &sampler{perSecond: answeredSpans}, refused: &sampler{perSecond: refusedSpans}}
 	batch := sdktrace.WithBatcher(exporter, sdktrace.WithMaxQueueSize(8192))
-	for _, kind := range []*sampler{t.answered, t.refused} {
-		p := sdktrace.NewTracerProvider(batch, sdktrace.WithResource(about), sdktrace.WithSampler(kind))
+	tracer := func(s *sampler, of *resource.Resource) trace.Tracer {
+		p := sdktrace.NewTracerProvider(batch, sdktrace.WithResource(of), sdktrace.WithSampler(s))
 		t.providers = append(t.providers, p)
-		t.tracers = append(t.tracers, p.Tracer("github.com/trimtab/trimtab/gate"))
+		return p.Tracer("github.com/trimtab/trimtab/gate")
+	}
+	t.passed = tracer(t.answered, about)
+	for _, class := range c.classes.names {
+		of := resource.NewSchemaless(append(about.Attributes(), attribute.String(codes.RefusedAttribute, class))...)
+		t.unserved = append(t.unserved, tracer(t.refused, of))
 	}
 	return t, nil
 }
 
 // start begins the span of an admitted request, as a child of the span that the client sent.
-func (t *tracer) start(r *http.Request, v *visit, class string) *span { return t.begin(0, r, v, class) }
+func (t *tracer) start(r *http.Request, v *visit, class string) *span {
+	return t.begin(t.passed, r, v, class)
+}
 
-func (t *tracer) begin(which int, r *http.Request, v *visit, class string) *span {
+func (t *tracer) begin(by trace.Tracer, r *http.Request, v *visit, class string) *span {
 	ctx := t.carrier.Extract(r.Context(), propagation.HeaderCarrier(r.Header))
 	method, name := methodOf(r)
-	ctx, s := t.tracers[which].Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(v.arrived), trace.WithAttributes(
+	ctx, s := by.Start(ctx, name, trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(v.arrived), trace.WithAttributes(
 		attribute.String("http.request.method", method), attribute.String("trimtab.gate.class", class)))
 	return &span{ctx: ctx, span: s, carrier: t.carrier}
 }
@@ -94,14 +104,12 @@ func methodOf(r *http.Request) (method, name string) {
 // inject makes the span the parent of the service's spans.
 func (s *span) inject(h http.Header) { s.carrier.Inject(s.ctx, propagation.HeaderCarrier(h)) }
 
-// end ends the span of a finished request.
+// end ends the span of a finished request. One whose client left while it waited in the gate was
+// not answered in time either.
 func (t *tracer) end(r *http.Request, v *visit, class string, o outcome) {
-	s := v.span
-	if s == nil {
-		if o != refused {
-			return // a client that left while waiting gets no span: the service did nothing for it
-		}
-		s = t.begin(1, r, v, class)
+	s, unserved := v.span, v.span == nil
+	if unserved {
+		s = t.begin(t.unserved[v.Class], r, v, class)
 	} else {
 		s.span.SetAttributes(attribute.Float64("trimtab.gate.wait_s", v.Wait().Seconds()))
 	}
@@ -112,8 +120,8 @@ func (t *tracer) end(r *http.Request, v *visit, class string, o outcome) {
 	if o == refused {
 		s.span.SetAttributes(attribute.Int("http.response.status_code", http.StatusServiceUnavailable))
 	}
-	if o == refused || o == failed {
-		s.span.SetStatus(codes.Error, o.String())
+	if unserved || o == failed {
+		s.span.SetStatus(otelcodes.Error, o.String())
 	}
 	s.span.End()
 }

@@ -18,12 +18,16 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	spans "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/trimtab/trimtab/codes"
 )
 
 // receiver is an OTLP collector that keeps the spans of each service.
 type receiver struct {
 	mu sync.Mutex
 	of map[string][]*spans.Span
+	// refused has the spans of requests that were not passed on, by class.
+	refused map[string][]*spans.Span
 }
 
 func (c *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,6 +41,11 @@ func (c *receiver) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer c.mu.Unlock()
 	for _, rs := range m.ResourceSpans {
 		for _, a := range rs.Resource.Attributes {
+			if a.Key == codes.RefusedAttribute {
+				for _, ss := range rs.ScopeSpans {
+					c.refused[a.Value.GetStringValue()] = append(c.refused[a.Value.GetStringValue()], ss.Spans...)
+				}
+			}
 			if a.Key == "service.name" {
 				for _, ss := range rs.ScopeSpans {
 					c.of[a.Value.GetStringValue()] = append(c.of[a.Value.GetStringValue()], ss.Spans...)
@@ -75,6 +84,42 @@ func TestEachRequestHasASpanBetweenTheClientsAndTheServices(t *testing.T) {
 	}
 	if want := fmt.Sprintf("00-%s-%x-01", traceID, s.SpanId); passed != want {
 		t.Errorf("the service saw %s, want %s", passed, want)
+	}
+}
+
+func TestASpanOfARequestThatIsNotPassedOnSaysSoInItsResource(t *testing.T) {
+	c := &receiver{of: map[string][]*spans.Span{}, refused: map[string][]*spans.Span{}}
+	endpoint := httptest.NewServer(c)
+	defer endpoint.Close()
+	service := newBlocked()
+	behind := httptest.NewServer(service)
+	defer behind.Close()
+	g, stop := runTo(t, behind.URL, func(cfg *Config) {
+		cfg.OTLP, cfg.Class, cfg.Within = endpoint.URL+"/v1/traces", "x-priority=critical,normal,low", 300*time.Millisecond
+	})
+	control(t, g, http.MethodPut, `{"max":1,"lease_ms":60000}`)
+	first := make(chan string, 1)
+	go func() { _, body := get(t, g.url("/")); first <- body }()
+	<-service.come
+	leaves := send(t, g, "GET / HTTP/1.1\r\nHost: a\r\nX-Priority: critical\r\n\r\n")
+	await(t, g, "waits", func(d Document) bool { return d.Queued == 1 })
+	_ = leaves.Close()
+	await(t, g, "left", func(d Document) bool { return d.Queued == 0 })
+	if resp, _ := get(t, g.url("/"), "x-priority", "low"); resp.StatusCode != http.StatusServiceUnavailable {
+		t.Fatal(resp.Status)
+	}
+	close(service.go_)
+	<-first
+	stop()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for class, want := range map[string]int{"critical": 1, "normal": 0, "low": 1} {
+		if got := c.refused[class]; len(got) != want || want == 1 && got[0].Status.Code != spans.Status_STATUS_CODE_ERROR {
+			t.Errorf("%s: %v", class, got)
+		}
+	}
+	if n := len(c.of["shop"]); n != 3 {
+		t.Errorf("%d spans", n)
 	}
 }
 

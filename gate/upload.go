@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// uploadTimeout is how long a client may pause while it sends a body.
-const uploadTimeout = 30 * time.Second
+// clientTimeout is how long a client may pause while it sends a body or reads a response.
+const clientTimeout = 30 * time.Second
 
 // upload is the body of a request. It gives the client a time limit for each piece, and records
 // whether the client failed to send one.
@@ -94,3 +94,20 @@ func (u *upload) broken() int {
 	}
 	return int(u.broke.Load())
 }
+
+// download is the writer of a response over HTTP/2. It gives the client a time limit for each piece:
+// client does so for a whole connection, but here one stream may stop while others go on.
+type download struct {
+	http.ResponseWriter
+	response *http.ResponseController
+	patience time.Duration
+}
+
+// Write writes a piece, within the time limit.
+func (d *download) Write(p []byte) (int, error) {
+	_ = d.response.SetWriteDeadline(time.Now().Add(d.patience))
+	return d.ResponseWriter.Write(p)
+}
+
+// Unwrap returns the writer for http.ResponseController.
+func (d *download) Unwrap() http.ResponseWriter { return d.ResponseWriter }

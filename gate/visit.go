@@ -58,7 +58,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer g.visits.Add(-1)
 	v := &visit{arrived: time.Now(), grpc: r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
 	v.Class, v.Retry = g.config.classes.of(r.Header), isRetry(r.Header)
-	v.upload = uploadOf(w, r, g.config.upload)
+	v.upload = uploadOf(w, r, g.config.patience)
 	if g.draining.Load() && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
 	}
@@ -75,6 +75,13 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() { g.finish(r, v, g.leave(r.Context(), v)) }()
 	if g.tracer != nil {
 		v.span = g.tracer.start(r, v, g.config.classes.names[v.Class])
+	}
+	if r.ProtoMajor == 2 && !v.grpc {
+		w = &download{w, http.NewResponseController(w), g.config.patience}
+	}
+	if d := g.transport.direct; d != nil && !v.grpc && d.carries(r) {
+		g.pass(w, r, v)
+		return
 	}
 	in := r.WithContext(context.WithValue(r.Context(), visitKey{}, v)) // the server keeps its own r
 	if v.upload != nil {

@@ -38,11 +38,11 @@ func (r *decision) allocationsOf(w *allocation.Workload) []*allocation.Allocatio
 		}
 		s := r.allocationOf(w, i)
 		s.Draw(r.planner.traits.Caution, r.planner.serves())
-		if s.Held.Code == "" && doubt.Code == "" && s.Curve == nil {
+		if s.Status.Held.Code == "" && doubt.Code == "" && s.Curve == nil {
 			doubt = trimtab.Held{Code: codes.HeldNothingLearnt, Text: "estimate: nothing learnt yet" + r.about(i)}
 		}
 		if held.Code == "" {
-			held = s.Held
+			held = s.Status.Held
 		}
 		if len(s.Knobs) > 0 {
 			allocations = append(allocations, s)
@@ -60,7 +60,7 @@ func (r *decision) allocationsOf(w *allocation.Workload) []*allocation.Allocatio
 		r.heldBack[w.Name] = allocation.HeldBy(w.Estimate, "")
 	}
 	for _, s := range allocations {
-		if s.Free, s.Held = held.Code == "", held; s.Free {
+		if s.Status.Free, s.Status.Held = held.Code == "", held; s.Status.Free {
 			s.Demand(r.planner.cfg.Beta)
 		}
 	}
@@ -78,8 +78,8 @@ func (r *decision) about(resource int) string {
 // allocationOf reads the knobs of one resource of a workload. The result has no curve yet.
 func (r *decision) allocationOf(w *allocation.Workload, resource int) *allocation.Allocation {
 	p := r.planner
-	s := &allocation.Allocation{Workload: w, Found: allocation.Found{State: w.States[resource], Index: resource, Of: &p.resources[resource]}}
-	if s.Knobs, s.Held = r.instances(w, resource); len(s.Knobs) > 0 {
+	s := &allocation.Allocation{Workload: w, State: w.States[resource], Index: resource, Resource: &p.resources[resource]}
+	if s.Knobs, s.Status.Held = r.instances(w, resource); len(s.Knobs) > 0 {
 		s.Look(p.scaleKnob(w), !p.cfg.Guard.Disabled, r.about(resource))
 	}
 	return s

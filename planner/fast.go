@@ -153,7 +153,7 @@ func (r *lending) keep(s *allocation.Allocation, k *instances.Instance) {
 
 // envelope returns the range around target in which a host may move the quota of one instance.
 func (r *lending) envelope(s *allocation.Allocation, k *instances.Instance, target float64) *trimtab.Envelope {
-	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.High, Stall: s.Stall.Seconds, SLO: s.SLO})
+	return r.planner.cfg.Fast.Of(envelope.Instance{Target: target, Least: math.Max(k.Held.Min, k.Held.Floor), Most: k.High, Stall: s.History.Stall.Seconds, SLO: s.SLO})
 }
 
 // correct adjusts the time that the quota of a workload may throttle it, from the time that
@@ -165,8 +165,8 @@ func (r *lending) correct(s *allocation.Allocation) {
 			earlier = math.Max(earlier, float64(e.Budget))
 		}
 	}
-	s.Stall.Follow(r.now, contributionRounds*r.planner.cfg.Round, earlier)
-	s.Stall.Correct(s.Estimate, s.SLO)
+	s.History.Stall.Follow(r.now, contributionRounds*r.planner.cfg.Round, earlier)
+	s.History.Stall.Correct(s.Estimate, s.SLO)
 }
 
 // contribute reads what each component adds to the tail latency. The time that the SLO leaves is
@@ -185,6 +185,6 @@ func (p *Planner) contribute(now time.Time, c *colocation.Contributions) {
 		}
 	}
 	for w, v := range least {
-		w.Stall.Tell(now, c.Workload, v)
+		w.History.Stall.Tell(now, c.Workload, v)
 	}
 }

@@ -56,18 +56,18 @@ func (r *decision) inService() {
 // if it is unknown. With CPU by weight a workload may reach its maximum, unless the needs of all do
 // not fit.
 func admitted(s *allocation.Allocation, known *concurrency.State) (limit float64, why string) {
-	if s == nil || !s.Free || s.Estimate == nil {
+	if s == nil || !s.Status.Free || s.Estimate == nil {
 		return 0, ""
 	}
-	has := s.Grant.Set
-	if s.Shared() && !s.Divided {
-		has = math.Max(has, float64(s.Hi)*s.Of.Unit)
+	has := s.Step.Set
+	if s.Shared() && !s.Aim.Divided {
+		has = math.Max(has, float64(s.Range.Hi)*s.Resource.Unit)
 	}
 	l, ok := known.For(has, s.Estimate.Cost)
 	if !ok {
 		return 0, ""
 	}
-	return l.Requests, l.Words(s.Of.Name)
+	return l.Requests, l.Words(s.Resource.Name)
 }
 
 // limit appends the action that sets one limit, unless the current limit is near enough.

@@ -140,26 +140,26 @@ func (r *decision) spread(resource int) {
 			k := &s.Knobs[i]
 			k.Set = k.Has
 		}
-		stays := math.Abs(s.Grant.Set-s.Now) < u/2
-		s.Evens = stays && s.Kept == "" && s.Free && s.Scale == nil && s.Knobs.Uneven(s.Now, s.State.Min, u, r.idle(resource, r.believed(resource)) < -u/2)
+		stays := math.Abs(s.Step.Set-s.Now) < u/2
+		s.Notes.Evens = stays && s.Aim.Kept == "" && s.Status.Free && s.Scale == nil && s.Knobs.Uneven(s.Now, s.State.Min, u, r.idle(resource, r.believed(resource)) < -u/2)
 		switch {
-		case s.Kept != "":
+		case s.Aim.Kept != "":
 			if rest == nil {
 				rest = r.believed(resource).Rest(r.planner.capacity(resource))
 			}
 			s.GoBack(rest)
-		case s.ByHost:
+		case s.Aim.ByHost:
 			s.Settle()
-		case resource == 0 && s.Scale != nil && s.Free:
+		case resource == 0 && s.Scale != nil && s.Status.Free:
 			// The number of instances changes with it: see number.go.
-		case stays && s.Acts() && s.Knobs.Appeared() && (!allocation.Reserves(s) || s.Divided):
+		case stays && s.Acts() && s.Knobs.Appeared() && (!allocation.Reserves(s) || s.Aim.Divided):
 			if rest == nil {
 				rest = r.believed(resource).Rest(r.planner.capacity(resource))
 			}
-			s.Knobs.Place(rest, r.believed(resource), s.State.Min, s.Of.Quantum())
-		case stays && !s.Evens:
+			s.Knobs.Place(rest, r.believed(resource), s.State.Min, s.Resource.Quantum())
+		case stays && !s.Notes.Evens:
 		case len(s.Knobs) == 1 && !s.Acts():
-			s.Knobs[0].Set = s.Grant.Set
+			s.Knobs[0].Set = s.Step.Set
 		case s.Acts():
 			written = append(written, s)
 		default:
@@ -194,7 +194,7 @@ func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 	pool := spread.Pool{Quanta: unbounded, Workloads: make([]spread.Workload, 0, len(moving))}
 	at := make([]int, p.ledger.Sites()) // by site: index in pool.Hosts plus 1; 0: not in pool.Hosts
 	for _, s := range moving {
-		u, w := s.Of.Quantum(), spread.Workload{Instances: make([]spread.Instance, 0, len(s.Knobs))}
+		u, w := s.Resource.Quantum(), spread.Workload{Instances: make([]spread.Instance, 0, len(s.Knobs))}
 		for i := range s.Knobs {
 			k := &s.Knobs[i]
 			if k.Stuck {
@@ -213,7 +213,7 @@ func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 				in.Max = downQuanta(k.High, u)
 				in.Min = min(upQuanta(max(s.State.Min, k.Low), u), in.Max)
 			}
-			w.Target += upQuanta(k.Share*s.Grant.Set, u)
+			w.Target += upQuanta(k.Share*s.Step.Set, u)
 			w.Instances = append(w.Instances, in)
 		}
 		pool.Workloads = append(pool.Workloads, w)
@@ -224,7 +224,7 @@ func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 		return
 	}
 	for j, s := range moving {
-		next, u := 0, s.Of.Quantum()
+		next, u := 0, s.Resource.Quantum()
 		for i := range s.Knobs {
 			if k := &s.Knobs[i]; !k.Stuck {
 				k.Set, k.Fresh = float64(amounts[j][next])*u, false
@@ -233,13 +233,13 @@ func (r *decision) amounts(moving []*allocation.Allocation, left []float64) {
 		}
 		set := s.Knobs.Set()
 		switch {
-		case set < s.Grant.Set-u:
+		case set < s.Step.Set-u:
 			s.Knobs.Level(set, s.State.Min, u)
-			s.Grant.Set, s.Grant.Binding = set, trimtab.Binding{Kind: codes.BindingHost, Detail: s.Knobs.Tightest()}
+			s.Step.Set, s.Step.Binding = set, trimtab.Binding{Kind: codes.BindingHost, Detail: s.Knobs.Tightest()}
 		case len(s.Knobs) == 1:
-			s.Knobs[0].Set = s.Grant.Set // whole units, which need not be whole quanta
+			s.Knobs[0].Set = s.Step.Set // whole units, which need not be whole quanta
 		default:
-			s.Grant.Set = set
+			s.Step.Set = set
 		}
 	}
 }

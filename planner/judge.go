@@ -26,7 +26,7 @@ func fairness(r *decision) *trimtab.Audit {
 		n := len(now.Tenants)
 		if n == 0 || now.Tenants[n-1].Name != s.Name {
 			t := audit.Tenant{Name: s.Name, Has: make([]float64, len(p.resources))}
-			if s.Free {
+			if s.Status.Free {
 				t.Demand = make([]float64, len(p.resources))
 			}
 			now.Tenants = append(now.Tenants, t)
@@ -36,9 +36,9 @@ func fairness(r *decision) *trimtab.Audit {
 			n++
 		}
 		now.Tenants[n-1].Has[s.Index], target.Tenants[n-1].Has[s.Index] = s.Now, s.Now
-		if s.Free {
-			now.Tenants[n-1].Demand[s.Index] = float64(s.State.Demand) * s.Of.Unit
-			target.Tenants[n-1].Has[s.Index] = float64(s.Aim) * s.Of.Unit
+		if s.Status.Free {
+			now.Tenants[n-1].Demand[s.Index] = float64(s.State.Demand) * s.Resource.Unit
+			target.Tenants[n-1].Has[s.Index] = float64(s.Aim.Units) * s.Resource.Unit
 		}
 	}
 	if len(members) == 0 {
@@ -88,8 +88,8 @@ func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tena
 		}
 		allocations = append(allocations, s)
 		for i := range s.Knobs {
-			if k := &s.Knobs[i]; s.Free && !k.Stuck {
-				wanted[k.Site()] -= k.Share * float64(s.Aim) * s.Of.Unit
+			if k := &s.Knobs[i]; s.Status.Free && !k.Stuck {
+				wanted[k.Site()] -= k.Share * float64(s.Aim.Units) * s.Resource.Unit
 			} else {
 				wanted[k.Site()] -= r.believed(resource).Of(k.Place())
 			}

@@ -56,10 +56,10 @@ func (p *Planner) observe(now time.Time, h *trimtab.Holding) {
 			heard = append(heard, w)
 		}
 		there[t.KnobID] = true
-		if w.Crew.Lives == nil {
-			w.Crew.Lives = map[trimtab.KnobID]*allocation.Life{}
+		if w.History.Instances.Starts == nil {
+			w.History.Instances.Starts = map[trimtab.KnobID]*allocation.Start{}
 		}
-		l, news := w.Crew.Comes(now, t)
+		l, news := w.History.Instances.Observe(now, t)
 		if t.Serves() && !l.Served {
 			l.Served = true
 			if w.Number != nil && !l.Since.IsZero() {
@@ -71,10 +71,10 @@ func (p *Planner) observe(now time.Time, h *trimtab.Holding) {
 		}
 	}
 	for _, w := range heard {
-		w.Crew.Told = true
-		for id := range w.Crew.Lives {
+		w.History.Instances.Reported = true
+		for id := range w.History.Instances.Starts {
 			if id.Host == h.Host && !there[id] {
-				delete(w.Crew.Lives, id)
+				delete(w.History.Instances.Starts, id)
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func (r counting) numbers() {
 		case s.Index != 0:
 		case s.Scale != nil:
 			allocations = append(allocations, s)
-			left -= math.Max(0, s.Grant.Set-s.Now)
+			left -= math.Max(0, s.Step.Set-s.Now)
 		case s.Acts():
 			for i := range s.Knobs {
 				left += s.Knobs[i].Has - s.Knobs[i].Set
@@ -155,7 +155,7 @@ func (r counting) numbers() {
 	}
 	hosts := r.believed(0).Room()
 	for _, s := range allocations {
-		own := math.Max(0, s.Grant.Set-s.Now)
+		own := math.Max(0, s.Step.Set-s.Now)
 		room := r.numberOf(s, math.Max(0, left+own), math.Min(now, math.Max(0, left+own)), hosts)
 		if s.Acts() {
 			left = room - own
@@ -168,15 +168,15 @@ func (r counting) numbers() {
 // part of that which is idle already, hosts the idle capacity of each node. It returns what the
 // pool has left afterwards.
 func (r counting) numberOf(s *allocation.Allocation, left, free float64, hosts []float64) float64 {
-	w, index := s.AsWorkload(r.now, r.planner.ledger.Of(s.Name, s.Of.Name))
+	w, index := s.AsWorkload(r.now, r.planner.ledger.Of(s.Name, s.Resource.Name))
 	state := &s.Number.State
 	switch {
 	case s.Number.Over(r.now, s.Count):
 		w.Need, w.Count.AllowZero = replicas.Need{}, true
-	case !s.Free:
-		w.Missing = s.Held.Text
+	case !s.Status.Free:
+		w.Missing = s.Status.Held.Text
 	}
-	if s.Free && s.Served && s.Estimate.Reports >= allocation.FewReports {
+	if s.Status.Free && s.Aim.Served && s.Estimate.Reports >= allocation.FewReports {
 		if n := float64(len(s.Knobs)); w.Work > 0 && w.Need.Start <= n*w.Size.Max {
 			state.Slack.Observe(w.Need.Start, w.Work, len(s.Knobs))
 		}
@@ -188,7 +188,7 @@ func (r counting) numberOf(s *allocation.Allocation, left, free float64, hosts [
 	}
 	room := &replicas.Room{Pool: left, Hosts: allocation.RoomOf(s, hosts)}
 	d := w.Decide(r.now, state, room)
-	if s.Free && w.Size.Barred == "" && !w.Size.Fixed {
+	if s.Status.Free && w.Size.Barred == "" && !w.Size.Fixed {
 		for at, i := range index {
 			if i >= 0 {
 				k := &s.Knobs[i]
@@ -196,14 +196,14 @@ func (r counting) numberOf(s *allocation.Allocation, left, free float64, hosts [
 				k.Fresh = false
 			}
 		}
-		s.Grant.Set = s.Knobs.Set()
+		s.Step.Set = s.Knobs.Set()
 	}
-	s.SetNumber(r.now, w, &d, free, r.planner.starts(s.Workload, s.Scale, s.Of.Name), &r.planner.cfg.Guard)
+	s.SetNumber(r.now, w, &d, free, r.planner.starts(s.Workload, s.Scale, s.Resource.Name), &r.planner.cfg.Guard)
 	for i := range s.Knobs {
 		left -= math.Max(0, s.Knobs[i].Set-s.Knobs[i].Has)
 	}
 	if more := s.Replicas.To - s.Replicas.From; more > 0 {
-		left -= float64(more) * r.planner.starts(s.Workload, s.Scale, s.Of.Name)
+		left -= float64(more) * r.planner.starts(s.Workload, s.Scale, s.Resource.Name)
 	}
 	return left
 }

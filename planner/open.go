@@ -50,14 +50,14 @@ func (r *decision) opens() {
 			k.Takes = &each
 		}
 		if s != nil {
-			s.Open = true
+			s.Status.Open = true
 		}
 	}
 }
 
 // keepsOpen reports whether an allocation has no limit and gets none in this round.
 func (r *decision) keepsOpen(s *allocation.Allocation) bool {
-	return s.Knobs.Unlimited() && (!s.Free || !s.Acts() || s.Firing() && !r.planner.cfg.Guard.Disabled)
+	return s.Knobs.Unlimited() && (!s.Status.Free || !s.Acts() || s.Firing() && !r.planner.cfg.Guard.Disabled)
 }
 
 // takes returns what the pool counts for a workload without a CPU limit. entitled is its share of

@@ -227,7 +227,7 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	if w.Missed++; !measured.Misses(e, w.SLO) {
 		w.Missed = 0
 	}
-	w.Use.Take(now, e)
+	w.History.Use.Take(now, e)
 	if w.Admit != nil {
 		p.admitted[w.Name].Take(e, w.SLO)
 	}
@@ -298,7 +298,7 @@ func (r *decision) others(allocations []*allocation.Allocation, resource int) *l
 		}
 	}
 	for _, s := range r.allocations {
-		for i := 0; s.Kept != "" && s.ByHost && s.Index == resource && i < len(s.Knobs); i++ { // others must leave room for what it takes back
+		for i := 0; s.Aim.Kept != "" && s.Aim.ByHost && s.Index == resource && i < len(s.Knobs); i++ { // others must leave room for what it takes back
 			if k := &s.Knobs[i]; k.Held.Reserves {
 				c.Least(k.Place(), k.Before())
 			}

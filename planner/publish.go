@@ -84,7 +84,7 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			w.Moved(p.index(a.Resource), d, plan.Time)
 		}
 		if a.Resource == p.cfg.Resource {
-			w.Judge.Expect(id, a, w.Estimate, w.SLO)
+			w.History.Judge.Expect(id, a, w.Estimate, w.SLO)
 		}
 	}
 	p.counts.plan(plan)

@@ -45,16 +45,16 @@ func (r *decision) recall(resource int) {
 	}
 	slices.Sort(lost)
 	for i, set := range recall.Sets(borrowers, over, p.resources[resource].Unit) {
-		if s, k := from[i].Allocation, from[i].Instance; set < k.Set {
+		if s, k := from[i].of, from[i].in; set < k.Set {
 			k.Set = set
-			s.Grant.Set = s.Knobs.Set()
-			s.Recalled = fmt.Sprintf("what it has above its baseline is lent by host %s, which is lost: its lease ends", strings.Join(slices.Compact(lost), ", "))
+			s.Step.Set = s.Knobs.Set()
+			s.Notes.Recalled = fmt.Sprintf("what it has above its baseline is lent by host %s, which is lost: its lease ends", strings.Join(slices.Compact(lost), ", "))
 		}
 	}
 }
 
 // borrower is an instance that may have to give back lent capacity.
 type borrower struct {
-	*allocation.Allocation
-	*instances.Instance
+	of *allocation.Allocation
+	in *instances.Instance
 }

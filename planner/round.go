@@ -144,25 +144,25 @@ func (r *decision) guard(resource int) {
 			continue
 		}
 		allocations = append(allocations, s)
-		if s.Kept != "" { // the capacity that it takes back is not free for others
+		if s.Aim.Kept != "" { // the capacity that it takes back is not free for others
 			g.Spare -= s.Returns()
 		}
-		s.Want, s.Target = s.Now, s.Now
+		s.Step.Want, s.Step.Target = s.Now, s.Now
 		switch {
-		case s.Stays: // its share by weight need not be a whole number of units
-		case s.Open && s.Mode == trimtab.Recommend: // its limit follows from its use: see use.go
-		case s.Free:
-			s.Target = float64(s.Aim) * of.Unit
-			s.Want = of.StepTo(s.Now, s.Aim)
+		case s.Aim.Stays: // its share by weight need not be a whole number of units
+		case s.Status.Open && s.Mode == trimtab.Recommend: // its limit follows from its use: see use.go
+		case s.Status.Free:
+			s.Step.Target = float64(s.Aim.Units) * of.Unit
+			s.Step.Want = of.StepTo(s.Now, s.Aim.Units)
 		default:
 			if raised := r.fallback(s); raised > s.Now {
-				s.Target, s.Want = raised, of.StepTo(s.Now, policy.DownUnits(raised, of.Unit))
+				s.Step.Target, s.Step.Want = raised, of.StepTo(s.Now, policy.DownUnits(raised, of.Unit))
 			}
 		}
 		if allocation.Reserves(s) {
-			s.Want = s.Target // few large steps, since each change of a reservation is costly
+			s.Step.Want = s.Step.Target // few large steps, since each change of a reservation is costly
 		}
-		if s.Free && s.Want > s.Now {
+		if s.Status.Free && s.Step.Want > s.Now {
 			side, level := &worst[side(s)], s.UtilityAt(s.Now)
 			if !p.traits.Weighs {
 				level = -1 // without weighing, utilities do not say who is worse off
@@ -172,16 +172,16 @@ func (r *decision) guard(resource int) {
 	}
 	for _, s := range allocations {
 		g.Workloads = append(g.Workloads, s.Bounded(guard.Workload{
-			Name: s.Name, Now: s.Now, Target: s.Target, Want: s.Want, Own: s.Knobs.Own(s.Now), Fresh: s.Free,
-			Missing: s.Free && (s.Short || s.Misses() || s.Curve.Eval(s.Now).Mean < s.SLO),
-			Meets:   s.Free && (s.Served || s.Curve.Eval(s.Target).Mean >= s.SLO),
-			Harms:   s.Free && !s.Served && s.Curve.Eval(s.Target).Mean < s.SLO && worst[side(s)] >= s.UtilityAt(s.Now),
-			Weighed: !s.Served, Safe: s.Safe, Changed: s.Changed(), Lack: s.Lack, Firing: s.Firing(),
+			Name: s.Name, Now: s.Now, Target: s.Step.Target, Want: s.Step.Want, Own: s.Knobs.Own(s.Now), Fresh: s.Status.Free,
+			Missing: s.Status.Free && (s.Aim.Short || s.Misses() || s.Curve.Eval(s.Now).Mean < s.SLO),
+			Meets:   s.Status.Free && (s.Aim.Served || s.Curve.Eval(s.Step.Target).Mean >= s.SLO),
+			Harms:   s.Status.Free && !s.Aim.Served && s.Curve.Eval(s.Step.Target).Mean < s.SLO && worst[side(s)] >= s.UtilityAt(s.Now),
+			Weighed: !s.Aim.Served, Safe: s.Aim.Safe, Changed: s.Changed(), Lack: s.Aim.Lack, Firing: s.Firing(),
 			Advice: !s.Acts(), Last: s.State.Move, Lent: s.Lent(resource, s.Now), Returned: s.Returned,
 		}))
 	}
 	for i, grant := range p.cfg.Guard.Apply(g) {
-		allocations[i].Grant = grant
+		allocations[i].Step.Grant = grant
 	}
 }
 
@@ -225,9 +225,9 @@ func (r *decision) actions() {
 // list returns the list to which an instance's action belongs, or nil if the instance keeps its
 // amount.
 func (r *decision) list(s *allocation.Allocation, k *instances.Instance) *[]trimtab.Action {
-	least := s.Of.Unit
+	least := s.Resource.Unit
 	if len(s.Knobs) > 1 {
-		least = s.Of.Quantum()
+		least = s.Resource.Quantum()
 	}
 	stays := !k.Moves(least) // a knob that only takes certain values is as near as it can be
 	switch {
@@ -276,7 +276,7 @@ func (r *decision) act(s *allocation.Allocation) {
 		*to = append(*to, a)
 		last = k
 	}
-	if last == nil && !s.Replicas.Moves() && s.Free { // a held allocation has its reason already
+	if last == nil && !s.Replicas.Moves() && s.Status.Free { // a held allocation has its reason already
 		r.stays(s)
 	}
 }

@@ -33,14 +33,14 @@ func (p *Planner) urgentRound(now time.Time, w *allocation.Workload) []trimtab.V
 		return nil
 	}
 	s := r.allocationOf(w, 0)
-	if len(s.Knobs) == 0 || s.Held.Code != "" {
+	if len(s.Knobs) == 0 || s.Status.Held.Code != "" {
 		return nil
 	}
 	if s.Shared() && !s.Misses() {
 		return nil // it also has what others leave idle
 	}
 	asks := s.Asks()
-	if asks.Lack() <= 1 && (!s.Changed() || s.Now >= float64(min(asks.At(s.Confidence)+asks.Waiting, s.Hi))*s.Of.Unit-policy.Grain) {
+	if asks.Lack() <= 1 && (!s.Changed() || s.Now >= float64(min(asks.At(s.History.Confidence)+asks.Waiting, s.Range.Hi))*s.Resource.Unit-policy.Grain) {
 		return nil
 	}
 	next := p.next
@@ -77,19 +77,19 @@ func (r aiming) serve(in func(*allocation.Allocation) bool) bool {
 		return false
 	}
 	for i, s := range asked {
-		s.Safe, s.Confidence = float64(answer.Need[i])*s.Of.Unit, answer.Confidence
-		s.Short, s.Lack = answer.Short[i], asks[i].Lack()
+		s.Aim.Safe, s.History.Confidence = float64(answer.Need[i])*s.Resource.Unit, answer.Confidence
+		s.Aim.Short, s.Aim.Lack = answer.Short[i], asks[i].Lack()
 	}
 	for i, s := range asked {
-		if s.Solved {
+		if s.Aim.Solved {
 			continue
 		}
-		s.Solved, s.Served, s.Aim, s.Binding = true, true, answer.Aim[i], trimtab.Binding{Kind: codes.BindingNeed}
+		s.Aim.Solved, s.Aim.Served, s.Aim.Units, s.Aim.Binding = true, true, answer.Aim[i], trimtab.Binding{Kind: codes.BindingNeed}
 		if answer.Stays {
-			s.Aim, s.Binding = policy.UpUnits(s.Now, s.Of.Unit), trimtab.Binding{Kind: codes.BindingIdle, Detail: allocation.WhyIdle(asked)}
+			s.Aim.Units, s.Aim.Binding = policy.UpUnits(s.Now, s.Resource.Unit), trimtab.Binding{Kind: codes.BindingIdle, Detail: allocation.WhyIdle(asked)}
 			if lent := s.Lent(0, s.Now); lent > 0 && r.now.Sub(s.Returned) >= r.planner.cfg.Guard.Reversals() {
-				back := max(policy.UpUnits(s.Now-lent, s.Of.Unit), policy.UpUnits(s.Safe, s.Of.Unit))
-				s.Aim, s.Binding = min(s.Aim, back), trimtab.Binding{Kind: codes.BindingReturned, Detail: "what was lent is given back"}
+				back := max(policy.UpUnits(s.Now-lent, s.Resource.Unit), policy.UpUnits(s.Aim.Safe, s.Resource.Unit))
+				s.Aim.Units, s.Aim.Binding = min(s.Aim.Units, back), trimtab.Binding{Kind: codes.BindingReturned, Detail: "what was lent is given back"}
 			}
 		}
 	}
@@ -101,7 +101,7 @@ func (r aiming) serve(in func(*allocation.Allocation) bool) bool {
 func (r aiming) fitter(asked []*allocation.Allocation, others *ledger.Counts, units int) func(need, late []int) bool {
 	prob := &policy.Problem{Units: units, Unit: r.planner.cfg.Unit, Workloads: make([]policy.Workload, len(asked))}
 	for i, s := range asked {
-		prob.Workloads[i].Max = s.Hi
+		prob.Workloads[i].Max = s.Range.Hi
 	}
 	r.locate(prob, asked, others)
 	room := hosts.New(prob)

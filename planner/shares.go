@@ -29,12 +29,12 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	if !fresh {
 		return true
 	}
-	if slices.ContainsFunc(asked, func(s *allocation.Allocation) bool { return s.Solved }) {
+	if slices.ContainsFunc(asked, func(s *allocation.Allocation) bool { return s.Aim.Solved }) {
 		r.entitle(asked) // whom to serve was decided among the workloads in mode act
 		return true
 	}
 	hosts, units, scale := hosting(r), r.left(asked), 1.0
-	all := hosts.berths(asked)
+	all := hosts.sharedHosts(asked)
 	switch {
 	case len(all) > 1, len(all) == 1 && r.besides(all[0]):
 		hosts.shares(all)
@@ -49,9 +49,9 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 // entitle advises allocations after the shares of the others were decided: each gets its
 // entitlement, or with several hosts keeps what it has.
 func (r aiming) entitle(asked []*allocation.Allocation) {
-	entitled, several := r.entitlements(), len(hosting(r).berths(asked)) > 1
+	entitled, several := r.entitlements(), len(hosting(r).sharedHosts(asked)) > 1
 	for _, s := range asked {
-		if s.Solved {
+		if s.Aim.Solved {
 			continue
 		}
 		if s.Turn.End(); several || allocation.Reserves(s) {
@@ -64,7 +64,7 @@ func (r aiming) entitle(asked []*allocation.Allocation) {
 
 // besides reports whether a workload of the pool that shares CPU by weight is on another host than
 // b.
-func (r aiming) besides(b *berth) bool {
+func (r aiming) besides(b *sharedHost) bool {
 	return slices.ContainsFunc(r.allocations, func(s *allocation.Allocation) bool {
 		return s.Index == 0 && s.Shared() && slices.ContainsFunc(s.Knobs, func(k instances.Instance) bool { return k.Site() != b.members[0].in.Site() })
 	})
@@ -92,11 +92,11 @@ func (r aiming) unweighed(asked []*allocation.Allocation) string {
 // A limit computed for them would be too small whenever others leave CPU idle.
 func (r aiming) keepReserved(asked []*allocation.Allocation, why string) {
 	for _, s := range asked {
-		if !allocation.Reserves(s) || s.Solved {
+		if !allocation.Reserves(s) || s.Aim.Solved {
 			continue
 		}
-		if s.Kept = "it keeps what the site set, since " + why; !s.CountsUp() { // else the number of its instances is planned with the site's size
-			s.AsSet(s.Kept)
+		if s.Aim.Kept = "it keeps what the site set, since " + why; !s.CountsUp() { // else the number of its instances is planned with the site's size
+			s.AsSet(s.Aim.Kept)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*alloca
 		delete(p.overload, host)
 	}
 	for i, s := range asked {
-		s.Turn, s.Divided = turns[i], what != overload.Fits
+		s.Turn, s.Aim.Divided = turns[i], what != overload.Fits
 		switch {
 		case what == overload.Shared:
 			s.Rest(entitled[s.Name], "needs do not fit; the kernel shares by entitlement")
@@ -137,7 +137,7 @@ func (r *decision) entitlements() map[string]float64 {
 	p, least := r.planner, map[string]float64{}
 	for _, s := range r.allocations {
 		if s.Index == 0 {
-			least[s.Name] = math.Max(float64(s.Lo)*s.Of.Unit, s.Floor())
+			least[s.Name] = math.Max(float64(s.Range.Lo)*s.Resource.Unit, s.Floor())
 		}
 	}
 	var members []entitlement.Member

@@ -21,37 +21,37 @@ import (
 // hosting is the pass that sets the amounts of the instances on each host.
 type hosting struct{ *decision }
 
-// berth is a host, or a node of a cluster, with the instances that share it. node is the CPU that
+// sharedHost is a host, or a node of a cluster, with the instances that share it. node is the CPU that
 // they have there, which decides whether their needs fit; has is how much of it they may be given
 // in total. The two differ only if the shares are reservations: has is then what the site reserved,
 // plus what the pool can add.
-type berth struct {
+type sharedHost struct {
 	name      string
 	has, node float64
 	// told: the capacity of the host is known.
 	told    bool
-	members []berthed
+	members []member
 }
 
 // scale returns the fraction of the node's CPU that may be given.
-func (b *berth) scale() float64 {
+func (b *sharedHost) scale() float64 {
 	if !(b.node > 0) {
 		return 1
 	}
 	return b.has / b.node
 }
 
-// berthed is one instance of an allocation on the host.
-type berthed struct {
-	*allocation.Allocation
+// member is one instance of an allocation on the host.
+type member struct {
+	of *allocation.Allocation
 	in *instances.Instance
 }
 
 // shares sets the amounts of all instances that share CPU by weight, in a pool of several hosts.
-func (r hosting) shares(all []*berth) {
+func (r hosting) shares(all []*sharedHost) {
 	round := shift.Round{Now: r.now}
 	of := map[*allocation.Allocation]int{}
-	var joined []*berth
+	var joined []*sharedHost
 	var asked []*allocation.Allocation
 	for _, b := range all {
 		host, entitled := shift.Host{Has: b.node}, r.entitledOn(b)
@@ -61,14 +61,14 @@ func (r hosting) shares(all []*berth) {
 		}
 		joined = append(joined, b)
 		for k, m := range b.members {
-			at, known := of[m.Allocation]
+			at, known := of[m.of]
 			if !known {
 				at = len(round.Workloads)
-				of[m.Allocation], asked = at, append(asked, m.Allocation)
-				round.Workloads = append(round.Workloads, shift.Workload{Cost: m.cores(), Instances: len(m.Knobs), Late: m.Missed > 1, Unknown: m.Estimate.Cost == nil && m.Unserved()})
+				of[m.of], asked = at, append(asked, m.of)
+				round.Workloads = append(round.Workloads, shift.Workload{Cost: m.cores(), Instances: len(m.of.Knobs), Late: m.of.Missed > 1, Unknown: m.of.Estimate.Cost == nil && m.of.Unserved()})
 			}
 			m.in.Hosted = instances.Hosted{Aim: entitled[k]}
-			host.Instances = append(host.Instances, shift.Instance{ID: m.in.KnobID, Workload: at, Load: m.in.Share, Entitled: entitled[k] / b.scale(), Least: math.Max(m.State.Min, m.in.Low), Quantum: m.Of.Quantum()})
+			host.Instances = append(host.Instances, shift.Instance{ID: m.in.KnobID, Workload: at, Load: m.in.Share, Entitled: entitled[k] / b.scale(), Least: math.Max(m.of.State.Min, m.in.Low), Quantum: m.of.Resource.Quantum()})
 		}
 		round.Hosts = append(round.Hosts, host)
 	}
@@ -96,48 +96,48 @@ func (r hosting) shares(all []*berth) {
 	}[what]
 	for _, s := range asked {
 		s.Turn.End() // its turn in an overload of a single host is over
-		s.Solved, s.Served, s.Stays, s.ByHost = true, true, true, true
-		s.Aim, s.Divided = policy.UpUnits(s.Now, s.Of.Unit), what != shift.Fits
-		s.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
+		s.Aim.Solved, s.Aim.Served, s.Aim.Stays, s.Aim.ByHost = true, true, true, true
+		s.Aim.Units, s.Aim.Divided = policy.UpUnits(s.Now, s.Resource.Unit), what != shift.Fits
+		s.Aim.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
 		if what == shift.Chosen {
-			s.Binding.Kind = codes.BindingHost
+			s.Aim.Binding.Kind = codes.BindingHost
 		}
 	}
 }
 
 // part converts an instance's share of the node's CPU into the amount that it is given.
-func (b *berth) part(m berthed, share float64) float64 {
+func (b *sharedHost) part(m member, share float64) float64 {
 	if b.has == b.node {
 		return share
 	}
-	return math.Max(m.Of.Down(share*b.scale()), math.Max(m.State.Min, m.in.Low))
+	return math.Max(m.of.Resource.Down(share*b.scale()), math.Max(m.of.State.Min, m.in.Low))
 }
 
 // apart reports whether no workload on the host has an instance elsewhere.
-func (b *berth) apart() bool {
-	return !slices.ContainsFunc(b.members, func(m berthed) bool { return b.count(m.Allocation) < len(m.Knobs) })
+func (b *sharedHost) apart() bool {
+	return !slices.ContainsFunc(b.members, func(m member) bool { return b.count(m.of) < len(m.of.Knobs) })
 }
 
 // takeTurns lets package overload decide for a host that is apart. entitled is the entitlement of
 // each instance there.
-func (r hosting) takeTurns(b *berth, entitled []float64) {
+func (r hosting) takeTurns(b *sharedHost, entitled []float64) {
 	var allocations []*allocation.Allocation
 	whole := map[string]float64{}
 	for k, m := range b.members {
-		if k == 0 || allocations[len(allocations)-1] != m.Allocation {
-			allocations = append(allocations, m.Allocation)
+		if k == 0 || allocations[len(allocations)-1] != m.of {
+			allocations = append(allocations, m.of)
 		}
-		whole[m.Allocation.Name] += entitled[k]
+		whole[m.of.Name] += entitled[k]
 	}
 	aiming(r).takeTurns(b.name, policy.DownUnits(b.node, r.planner.cfg.Unit), b.scale(), allocations, whole)
 }
 
-// berths returns the hosts on which the allocations have instances that can be set, in order of
+// sharedHosts returns the hosts on which the allocations have instances that can be set, in order of
 // name, with the capacity left for those instances. The sum of has is at most what the pool leaves,
 // or what the site reserved if that is more.
-func (r hosting) berths(asked []*allocation.Allocation) []*berth {
+func (r hosting) sharedHosts(asked []*allocation.Allocation) []*sharedHost {
 	others := r.others(asked, 0)
-	room, by, out := others.Room(), map[int]*berth{}, []*berth(nil)
+	room, by, out := others.Room(), map[int]*sharedHost{}, []*sharedHost(nil)
 	for _, s := range asked {
 		for i := range s.Knobs {
 			k := &s.Knobs[i]
@@ -146,13 +146,13 @@ func (r hosting) berths(asked []*allocation.Allocation) []*berth {
 			}
 			b := by[k.Site()]
 			if b == nil {
-				b = &berth{name: k.Node(), told: k.Bounded(room)}
+				b = &sharedHost{name: k.Node(), told: k.Bounded(room)}
 				if by[k.Site()] = b; b.told {
 					b.node = math.Max(0, room[k.Site()])
 				}
 				out = append(out, b)
 			}
-			switch b.members = append(b.members, berthed{s, k}); {
+			switch b.members = append(b.members, member{s, k}); {
 			case b.told:
 			case k.Held.Reserves:
 				b.node += math.Max(k.Has, k.Before())
@@ -180,7 +180,7 @@ func (r hosting) berths(asked []*allocation.Allocation) []*berth {
 }
 
 // given returns what the site reserved for the instances of a host, at most the node's CPU.
-func (b *berth) given() (sum float64) {
+func (b *sharedHost) given() (sum float64) {
 	for _, m := range b.members {
 		if m.in.Held.Reserves {
 			sum += m.in.Before()
@@ -190,18 +190,18 @@ func (b *berth) given() (sum float64) {
 }
 
 // cores returns how many cores the requests of the workload need, > 0.
-func (m berthed) cores() float64 {
-	v := m.Turn.Wants
+func (m member) cores() float64 {
+	v := m.of.Turn.Wants
 	if !(v > 0) {
-		v = float64(m.NeedAt(-1)) * m.Of.Unit
+		v = float64(m.of.NeedAt(-1)) * m.of.Resource.Unit
 	}
-	return math.Max(v, m.Of.Unit)
+	return math.Max(v, m.of.Resource.Unit)
 }
 
 // count returns how many instances of an allocation are on the host.
-func (b *berth) count(s *allocation.Allocation) (n int) {
+func (b *sharedHost) count(s *allocation.Allocation) (n int) {
 	for _, m := range b.members {
-		if m.Allocation == s {
+		if m.of == s {
 			n++
 		}
 	}
@@ -210,29 +210,29 @@ func (b *berth) count(s *allocation.Allocation) (n int) {
 
 // entitledOn returns the entitlement of each instance on a host: the host's CPU is divided among
 // the workloads there, and a workload's part equally among its instances on the host.
-func (r hosting) entitledOn(b *berth) []float64 {
+func (r hosting) entitledOn(b *sharedHost) []float64 {
 	var members []entitlement.Member
 	for k, m := range b.members {
-		if k > 0 && b.members[k-1].Allocation == m.Allocation {
+		if k > 0 && b.members[k-1].of == m.of {
 			continue // instances of one allocation are adjacent: count it once
 		}
-		part := float64(b.count(m.Allocation)) / float64(len(m.Knobs))
+		part := float64(b.count(m.of)) / float64(len(m.of.Knobs))
 		least := 0.0
 		for _, o := range b.members {
-			if o.Allocation == m.Allocation {
-				least += math.Max(m.State.Min, o.in.Low)
+			if o.of == m.of {
+				least += math.Max(m.of.State.Min, o.in.Low)
 			}
 		}
-		members = append(members, entitlement.Member{Name: m.Allocation.Name, Group: m.Group, Part: entitlement.Part{Weight: m.Weight, Least: math.Max(m.State.Guarantee*part, least)}})
+		members = append(members, entitlement.Member{Name: m.of.Name, Group: m.of.Group, Part: entitlement.Part{Weight: m.of.Weight, Least: math.Max(m.of.State.Guarantee*part, least)}})
 	}
 	entitled := entitlement.Divide(b.has, members, r.planner.cfg.Entitled())
 	out := make([]float64, len(b.members))
 	for k, m := range b.members {
-		out[k] = entitled[m.Allocation.Name] / float64(b.count(m.Allocation))
-		if math.Abs(out[k]-m.in.Has) < m.Of.Unit {
+		out[k] = entitled[m.of.Name] / float64(b.count(m.of))
+		if math.Abs(out[k]-m.in.Has) < m.of.Resource.Unit {
 			out[k] = m.in.Has
 		} else {
-			out[k] = m.Of.Down(out[k])
+			out[k] = m.of.Resource.Down(out[k])
 		}
 	}
 	return out

@@ -57,8 +57,8 @@ func (r aiming) solve(in func(*allocation.Allocation) bool) {
 		sol.Score = score(prob)
 	}
 	for i, s := range asked {
-		if !s.Solved {
-			s.Solved, s.In, s.At, s.Aim, s.Binding = true, sol, i, answer.Units[i], answer.Binding[i]
+		if !s.Aim.Solved {
+			s.Aim.Solved, s.Aim.Solution, s.Aim.At, s.Aim.Units, s.Aim.Binding = true, sol, i, answer.Units[i], answer.Binding[i]
 		}
 	}
 	gap := answer.Gap()
@@ -70,7 +70,7 @@ func (r aiming) solve(in func(*allocation.Allocation) bool) {
 // requests per second, where no bound ever meets the SLO.
 func (r aiming) demanded(s *allocation.Allocation) int {
 	if r.planner.serves() && s.Estimate.Cost != nil {
-		return min(s.NeedAt(-1)+s.Waiting(), s.Hi)
+		return min(s.NeedAt(-1)+s.Waiting(), s.Range.Hi)
 	}
 	return s.State.Demand
 }
@@ -78,9 +78,9 @@ func (r aiming) demanded(s *allocation.Allocation) int {
 // asked returns the free allocations selected by in, and whether any of them has no target yet.
 func (r *decision) asked(in func(*allocation.Allocation) bool) (asked []*allocation.Allocation, fresh bool) {
 	for _, s := range r.allocations {
-		if s.Free && in(s) && (s.Kept == "" || s.CountsUp()) {
+		if s.Status.Free && in(s) && (s.Aim.Kept == "" || s.CountsUp()) {
 			asked = append(asked, s)
-			fresh = fresh || !s.Solved
+			fresh = fresh || !s.Aim.Solved
 		}
 	}
 	return asked, fresh
@@ -98,12 +98,12 @@ func (r aiming) unsolved(asked []*allocation.Allocation, err error) {
 	}
 	whole := map[*allocation.Workload]bool{} // if one resource is unsolved, the workload is held in all
 	for _, s := range asked {
-		whole[s.Workload] = whole[s.Workload] || !s.Solved
+		whole[s.Workload] = whole[s.Workload] || !s.Aim.Solved
 	}
 	for _, s := range r.allocations {
 		if whole[s.Workload] {
-			s.Free, s.Held = false, trimtab.Held{Code: codes.HeldUnsolved, Text: why}
-			r.heldBack[s.Name] = s.Held
+			s.Status.Free, s.Status.Held = false, trimtab.Held{Code: codes.HeldUnsolved, Text: why}
+			r.heldBack[s.Name] = s.Status.Held
 		}
 	}
 }
@@ -136,8 +136,8 @@ func (r aiming) share(in func(*allocation.Allocation) bool) {
 		return
 	}
 	for i, s := range asked {
-		if !s.Solved {
-			s.Solved, s.Aim, s.Binding = true, answer.Units[at[i]][s.Index], answer.Binding[at[i]][s.Index]
+		if !s.Aim.Solved {
+			s.Aim.Solved, s.Aim.Units, s.Aim.Binding = true, answer.Units[at[i]][s.Index], answer.Binding[at[i]][s.Index]
 		}
 	}
 	r.value, r.cut = &answer.Value, r.cut || answer.Cut
@@ -154,13 +154,13 @@ func (r aiming) pooled(resource int, asked []*allocation.Allocation, at []int, c
 	for i, s := range asked {
 		if s.Index == resource {
 			allocations, places = append(allocations, s), append(places, at[i])
-			prob.Workloads = append(prob.Workloads, policy.Workload{Min: s.Lo})
+			prob.Workloads = append(prob.Workloads, policy.Workload{Min: s.Range.Lo})
 		}
 	}
 	r.locate(prob, allocations, others)
 	for j, s := range allocations {
-		claims[places[j]].Wants[resource] = policy.Want{Min: s.Lo, Max: s.Hi, Current: int(math.Round(s.Now / s.Of.Unit)), Demand: s.State.Demand,
-			Guarantee: policy.DownUnits(s.State.Guarantee, s.Of.Unit), Parts: prob.Workloads[j].Parts}
+		claims[places[j]].Wants[resource] = policy.Want{Min: s.Range.Lo, Max: s.Range.Hi, Current: int(math.Round(s.Now / s.Resource.Unit)), Demand: s.State.Demand,
+			Guarantee: policy.DownUnits(s.State.Guarantee, s.Resource.Unit), Parts: prob.Workloads[j].Parts}
 	}
 	capacity := of.Capacity
 	if has := r.planner.capacity(resource); has > 0 {

@@ -22,14 +22,14 @@ import (
 func (r *decision) starting(resource int) {
 	var rest *ledger.Rest
 	for _, s := range r.allocations {
-		if s.Index != resource || !s.Writes() || !s.Free && s.Held.Code == codes.HeldKnob || allocation.Reserves(s) && !s.Divided {
+		if s.Index != resource || !s.Writes() || !s.Status.Free && s.Status.Held.Code == codes.HeldKnob || allocation.Reserves(s) && !s.Aim.Divided {
 			continue
 		}
 		usual, ok := s.Knobs.Median()
 		if !ok {
 			continue
 		}
-		for _, k := range r.planner.ledger.Of(s.Name, s.Of.Name) {
+		for _, k := range r.planner.ledger.Of(s.Name, s.Resource.Name) {
 			if !r.starts(k) {
 				continue
 			}
@@ -41,15 +41,15 @@ func (r *decision) starting(resource int) {
 			if i.Bounded(rest.Room) {
 				goal = math.Min(goal, i.Has+math.Max(0, rest.Room[i.Site()]))
 			}
-			goal = s.Of.Down(goal)
-			if goal <= i.Has+s.Of.Quantum()/2 {
+			goal = s.Resource.Down(goal)
+			if goal <= i.Has+s.Resource.Quantum()/2 {
 				continue
 			}
 			rest.Take(i.Site(), goal-i.Has)
-			show := func(v float64) string { return trimtab.AmountOf(s.Of.Name, trimtab.Units(v)) }
+			show := func(v float64) string { return trimtab.AmountOf(s.Resource.Name, trimtab.Units(v)) }
 			r.begun = append(r.begun, trimtab.Action{KnobID: k.KnobID, Expect: i.Found, Set: trimtab.Units(goal), Mode: s.ActionMode(), Why: trimtab.Reason{
 				Summary:   fmt.Sprintf("raised from %s to %s: it starts, and gets the median of what the other instances have", show(i.Has), show(goal)),
-				NextCheck: r.planner.next, Binding: s.Binding,
+				NextCheck: r.planner.next, Binding: s.Aim.Binding,
 			}})
 		}
 	}
@@ -85,7 +85,7 @@ func (r *decision) leftover(resource int) *ledger.Rest {
 			}
 		}
 		if more := s.Replicas.To - s.Replicas.From; more > 0 && s.Scale != nil {
-			rest.Idle -= float64(more) * r.planner.starts(s.Workload, s.Scale, s.Of.Name)
+			rest.Idle -= float64(more) * r.planner.starts(s.Workload, s.Scale, s.Resource.Name)
 		}
 	}
 	return rest

@@ -59,12 +59,12 @@ func TargetOf(cfg Config, now time.Time, estimates []*trimtab.Estimate, holdings
 	r.aim()
 	out := &Target{Capacity: p.capacity(0), Value: r.value, Cut: r.cut, Held: r.heldBack}
 	for _, s := range r.allocations {
-		if s.Held.Code == codes.HeldUnsolved {
-			return nil, fmt.Errorf("%s (a unit is %v of %s): %w", s.Held.Text, cfg.Unit, cfg.Resource, trimtab.ErrInfeasible)
+		if s.Status.Held.Code == codes.HeldUnsolved {
+			return nil, fmt.Errorf("%s (a unit is %v of %s): %w", s.Status.Held.Text, cfg.Unit, cfg.Resource, trimtab.ErrInfeasible)
 		}
-		w := Wanted{WorkloadConfig: s.Config, Now: s.Now, Aim: s.Now, Unit: s.Of.Unit, Free: s.Free, Held: s.Held, Binding: s.Binding, Curve: s.Curve, Estimate: s.Estimate}
-		if s.Free {
-			w.Aim = float64(s.Aim) * s.Of.Unit
+		w := Wanted{WorkloadConfig: s.Config, Now: s.Now, Aim: s.Now, Unit: s.Resource.Unit, Free: s.Status.Free, Held: s.Status.Held, Binding: s.Aim.Binding, Curve: s.Curve, Estimate: s.Estimate}
+		if s.Status.Free {
+			w.Aim = float64(s.Aim.Units) * s.Resource.Unit
 		}
 		out.Workloads = append(out.Workloads, w)
 	}

@@ -16,14 +16,14 @@ func (p *Planner) watch(now time.Time, o *trimtab.Outcome) {
 		if w == nil || r.Status != trimtab.Written || r.Resource != p.cfg.Resource || !r.Known || r.Found.Unlimited {
 			continue
 		}
-		p.judged(w, w.Judge.Written(now, trimtab.PlanID(o.Epoch, o.Sequence), r, p.cfg.Unit))
+		p.judged(w, w.History.Judge.Written(now, trimtab.PlanID(o.Epoch, o.Sequence), r, p.cfg.Unit))
 	}
 }
 
 // report passes a new estimate to the judgement of the workload's last move, and counts the move if
 // it is to be undone.
 func (p *Planner) report(w *allocation.Workload, e *trimtab.Estimate) {
-	v, taken := w.Judge.Report(e, w.SLO, verdict.Rules{Unit: p.cfg.Unit, Round: p.cfg.Round, Urgent: p.cfg.Urgent, Reversals: p.cfg.Guard.Reversals()})
+	v, taken := w.History.Judge.Report(e, w.SLO, verdict.Rules{Unit: p.cfg.Unit, Round: p.cfg.Round, Urgent: p.cfg.Urgent, Reversals: p.cfg.Guard.Reversals()})
 	if p.judged(w, v); taken {
 		p.counts.takenBack++
 	}

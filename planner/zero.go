@@ -93,7 +93,7 @@ func (r counting) unasked() float64 {
 			left -= math.Max(0, s.Knobs[i].Set-s.Knobs[i].Has)
 		}
 		if more := s.Replicas.To - s.Replicas.From; more > 0 && s.Scale != nil {
-			left -= float64(more) * r.planner.starts(s.Workload, s.Scale, s.Of.Name)
+			left -= float64(more) * r.planner.starts(s.Workload, s.Scale, s.Resource.Name)
 		}
 	}
 	return math.Max(0, left)

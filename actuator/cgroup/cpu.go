@@ -2,10 +2,8 @@ package cgroup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
@@ -79,9 +77,7 @@ type Parent struct {
 
 // CPU is the quota of one group. It is an [actuator.Knob].
 type CPU struct {
-	config Config
-	root   *hostfs.Root
-	closed bool
+	*Files
 	period int64
 	// unit is the systemd unit to which the group belongs; "": none.
 	unit string
@@ -102,20 +98,18 @@ func (k *CPU) Traits() actuator.Traits {
 // Open opens the root. Probe checks whether the group, which may come and go, exists, and who owns
 // it.
 func Open(c Config) (*CPU, error) {
-	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || strings.HasPrefix(c.Path, "..") {
-		return nil, trimtab.Invalidf("cgroup %q: want a path relative to the root %s", c.Path, c.Root)
-	}
-	root, err := c.Roots.root(c.Root)
+	parents := c.Parents
+	c.Parents = nil
+	f, err := OpenFiles(c)
 	if err != nil {
-		return nil, fmt.Errorf("open cgroup %s: %w", c.Path, err)
+		return nil, err
 	}
-	k := &CPU{config: c, root: root, period: hostfs.DefaultPeriod, unit: unitOf(root, c.Path)}
-	k.config.Parents = make([]Parent, len(c.Parents))
-	for i, p := range c.Parents {
+	k := &CPU{Files: f, period: hostfs.DefaultPeriod, unit: f.Unit()}
+	k.config.Parents = make([]Parent, len(parents))
+	for i, p := range parents {
 		p.Path = path.Clean(p.Path)
-		if !strings.HasPrefix(c.Path, p.Path+"/") || trimtab.Units(p.Raise).Validate() != nil || p.Raise == 0 {
-			root.Close()
-			return nil, trimtab.Invalidf("cgroup %s: parent %q raised to %v cores", c.Path, p.Path, p.Raise)
+		if !strings.HasPrefix(k.config.Path, p.Path+"/") || trimtab.Units(p.Raise).Validate() != nil || p.Raise == 0 {
+			return nil, errors.Join(trimtab.Invalidf("cgroup %s: parent %q raised to %v cores", k.config.Path, p.Path, p.Raise), f.Close())
 		}
 		// A parent that is already raised was raised by an earlier process: its baseline is in
 		// that process's journal.
@@ -134,31 +128,16 @@ const quantum = 1.0 / hostfs.MinPeriod
 // kind is the format name in what Undo returns.
 const kind = "cgroup-cpu/1"
 
-type undo struct {
-	Kind string `json:"kind"`
-	Config
-}
-
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
-// another kind of knob.
-func Reopen(b []byte) (*CPU, error) {
-	var u undo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
-		return nil, fmt.Errorf("reopen cgroup %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	return Open(u.Config)
-}
+// Reopen opens the knob that undo describes; see [actuator.Reopen].
+func Reopen(undo []byte) (*CPU, error) { return actuator.Reopen(kind, undo, Open) }
 
 // Undo describes the knob for Reopen.
-func (k *CPU) Undo() []byte { return actuator.UndoOf(undo{Kind: kind, Config: k.config}) }
+func (k *CPU) Undo() []byte { return actuator.UndoOf(kind, k.config) }
 
 // String names version and path.
 func (k *CPU) String() string {
 	return fmt.Sprintf("cgroup v%d %s", k.root.CgroupVersion(k.config.Path), k.config.Path)
 }
-
-// Place returns the group's directory.
-func (k *CPU) Place() (string, error) { return place(&k.config) }
 
 // place returns the group's directory with links resolved: the hierarchies of version 1 have more
 // than one name.
@@ -178,31 +157,18 @@ func (k *CPU) Resource() string { return trimtab.CPU }
 
 // Close releases the root.
 func (k *CPU) Close() error {
-	if k.closed {
-		return nil
+	if !k.closed {
+		k.shut()
 	}
-	k.closed = true
-	k.shut()
-	k.root.Forget(k.config.Path)
-	return k.root.Close()
+	return k.Files.Close()
 }
 
 // Probe returns an error unless the group exists and has the controller.
 func (k *CPU) Probe(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("probe cgroup %s: %w", k.config.Path, err)
-	}
-	ok, err := k.root.Exists(k.config.Path)
-	if err == nil && !ok {
-		err = os.ErrNotExist
-	}
-	if err != nil {
-		return fmt.Errorf("probe cgroup %s in %s: %w", k.config.Path, k.config.Root, err)
+	if err := k.Files.Probe(ctx, "the cpu controller", path.Base(k.file(k.config.Path))); err != nil {
+		return err
 	}
 	if _, err := k.quota(k.config.Path); err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			err = fmt.Errorf("no cpu controller here: %w", trimtab.ErrUnsupported)
-		}
 		return fmt.Errorf("probe cgroup %s: %w", k.config.Path, err)
 	}
 	return nil
@@ -210,13 +176,7 @@ func (k *CPU) Probe(ctx context.Context) error {
 
 // MayWrite returns an error if another manager owns the group, or this process may not write it.
 func (k *CPU) MayWrite(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("probe cgroup %s: %w", k.config.Path, err)
-	}
-	if err := k.owned(); err != nil {
-		return err
-	}
-	return k.root.Writable(k.file(k.config.Path))
+	return k.Files.MayWrite(ctx, path.Base(k.file(k.config.Path)))
 }
 
 // Read returns the quota in force, in cores.
@@ -251,7 +211,7 @@ func (k *CPU) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write cgroup %s: %w", k.config.Path, err)
 	}
-	if err := k.owned(); err != nil {
+	if err := k.Owned(); err != nil {
 		return err
 	}
 	now, err := k.quota(k.config.Path)

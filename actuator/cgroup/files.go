@@ -36,6 +36,9 @@ func OpenFiles(c Config) (*Files, error) {
 	return &Files{config: c, root: root}, nil
 }
 
+// Config returns the configuration, with a clean path.
+func (f *Files) Config() Config { return f.config }
+
 // Group returns the path of the group, relative to the root.
 func (f *Files) Group() string { return f.config.Path }
 

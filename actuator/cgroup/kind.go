@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 
 	"github.com/trimtab/trimtab"
@@ -35,19 +34,8 @@ func Kind() actuator.Kind {
 			}
 			return actuator.OrNil(Open(c))
 		},
-		Reopen: func(undo []byte) (actuator.Knob, error) {
-			k, err := actuator.OrNil(Reopen(undo))
-			if errors.Is(err, trimtab.ErrUnsupported) {
-				k, err = actuator.OrNil(ReopenMemory(undo))
-			}
-			if errors.Is(err, trimtab.ErrUnsupported) {
-				k, err = actuator.OrNil(ReopenWeight(undo))
-			}
-			if errors.Is(err, trimtab.ErrUnsupported) {
-				return actuator.OrNil(ReopenShare(undo))
-			}
-			return k, err
-		},
+		Reopen: actuator.FirstOf(actuator.Reopens(Reopen), actuator.Reopens(ReopenMemory),
+			actuator.Reopens(ReopenWeight), actuator.Reopens(ReopenShare)),
 		Measure: func(at actuator.Location, resource string) (float64, error) {
 			switch resource {
 			case trimtab.Memory:

@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
-	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // page returns the unit to which the kernel rounds a limit down: 4 KiB, and 16 or 64 KiB on some
@@ -31,117 +29,64 @@ const (
 
 // Memory is the memory limit of one group. It is never lowered below the memory in use plus a
 // margin.
-type Memory struct {
-	config Config
-	root   *hostfs.Root
-	closed bool
-}
+type Memory struct{ *Files }
 
 // Traits returns the optional abilities of this knob.
 func (k *Memory) Traits() actuator.Traits {
 	return actuator.Traits{Unit: func() string { return unitIs(&k.config) }, Place: k.Place, Standing: k.Standing, Floor: k.Floor}
 }
 
-// Place returns the group's directory.
-func (k *Memory) Place() (string, error) { return place(&k.config) }
-
-// OpenMemory opens the root as Open does. Parents are not raised.
+// OpenMemory opens the root as Open does.
 func OpenMemory(c Config) (*Memory, error) {
-	if len(c.Parents) > 0 {
-		return nil, trimtab.Invalidf("cgroup %s: parents of a memory limit are not raised", c.Path)
-	}
-	if c.Path = path.Clean(c.Path); c.Path == "." || path.IsAbs(c.Path) || strings.HasPrefix(c.Path, "..") {
-		return nil, trimtab.Invalidf("cgroup %q: want a path relative to the root %s", c.Path, c.Root)
-	}
-	root, err := c.Roots.root(c.Root)
+	f, err := OpenFiles(c)
 	if err != nil {
-		return nil, fmt.Errorf("open cgroup %s: %w", c.Path, err)
+		return nil, err
 	}
-	return &Memory{config: c, root: root}, nil
+	return &Memory{f}, nil
 }
 
 // memoryKind is the format name in what Undo returns.
 const memoryKind = "cgroup-memory/1"
 
-// ReopenMemory opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo
-// belongs to another kind of knob.
-func ReopenMemory(b []byte) (*Memory, error) {
-	var u undo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != memoryKind {
-		return nil, fmt.Errorf("reopen cgroup memory %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	return OpenMemory(u.Config)
+// ReopenMemory opens the knob that undo describes; see [actuator.Reopen].
+func ReopenMemory(undo []byte) (*Memory, error) {
+	return actuator.Reopen(memoryKind, undo, OpenMemory)
 }
 
 // Undo describes the knob for ReopenMemory.
-func (k *Memory) Undo() []byte { return actuator.UndoOf(undo{Kind: memoryKind, Config: k.config}) }
+func (k *Memory) Undo() []byte { return actuator.UndoOf(memoryKind, k.config) }
 
 // String names version and path.
 func (k *Memory) String() string {
-	return fmt.Sprintf("cgroup v%d memory %s", k.version(k.config.Path), k.config.Path)
+	return fmt.Sprintf("cgroup v%d memory %s", k.version(), k.config.Path)
 }
 
 // Resource returns "memory".
 func (k *Memory) Resource() string { return trimtab.Memory }
 
-// Close releases the root.
-func (k *Memory) Close() error {
-	if k.closed {
-		return nil
-	}
-	k.closed = true
-	k.root.Forget(k.config.Path)
-	return k.root.Close()
-}
+// limit1 is the file of the limit in version 1.
+const limit1 = "memory.limit_in_bytes"
 
-// version returns 1 or 2; in a tree of plain files by the files of the group.
-func (k *Memory) version(group string) int {
-	switch k.root.Filesystem() {
-	case hostfs.Cgroup1:
-		return 1
-	case hostfs.Cgroup2:
-		return 2
-	}
-	if ok, err := k.root.Exists(path.Join(group, "memory.limit_in_bytes")); ok && err == nil {
-		return 1
-	}
-	return 2
-}
+// version returns the version of cgroups.
+func (k *Memory) version() int { return k.Version(limit1) }
 
 // Probe returns an error unless the group exists and has the controller.
 func (k *Memory) Probe(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
+	if err := k.Files.Probe(ctx, "the memory controller", k.name()); err != nil {
+		return err
 	}
-	ok, err := k.root.Exists(k.config.Path)
-	if err == nil && !ok {
-		err = os.ErrNotExist
+	_, err := k.limit(k.config.Path)
+	if err == nil {
+		_, err = k.inUse()
 	}
 	if err != nil {
-		return fmt.Errorf("probe memory of cgroup %s in %s: %w", k.config.Path, k.config.Root, err)
-	}
-	if _, err := k.limit(k.config.Path); err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			err = fmt.Errorf("no memory controller here: %w", trimtab.ErrUnsupported)
-		}
-		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
-	}
-	if _, err := k.inUse(); err != nil {
 		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
 	}
 	return nil
 }
 
 // MayWrite returns an error if another manager owns the group, or this process may not write it.
-func (k *Memory) MayWrite(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("probe memory of cgroup %s: %w", k.config.Path, err)
-	}
-	if err := owned(&k.config); err != nil {
-		return err
-	}
-	return k.root.Writable(k.file(k.config.Path))
-}
+func (k *Memory) MayWrite(ctx context.Context) error { return k.Files.MayWrite(ctx, k.name()) }
 
 // Read returns the limit in force, in bytes.
 func (k *Memory) Read(ctx context.Context) (trimtab.Amount, error) {
@@ -154,18 +99,16 @@ func (k *Memory) Read(ctx context.Context) (trimtab.Amount, error) {
 // limit reads memory.max, a number or "max", or version 1's
 // memory.limit_in_bytes, a number.
 func (k *Memory) limit(group string) (trimtab.Amount, error) {
-	name := k.file(group)
-	text, err := k.root.Read(name)
+	text, err := k.ReadOf(group, k.name())
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
-	text = strings.TrimSpace(text)
 	if text == "max" || text == "-1" {
 		return trimtab.Unlimited(), nil
 	}
 	v, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return trimtab.Amount{}, trimtab.Invalidf("%s %.40q: want bytes", name, text)
+		return trimtab.Amount{}, trimtab.Invalidf("%s %.40q: want bytes", path.Join(group, k.name()), text)
 	}
 	if v >= unlimited1 {
 		return trimtab.Unlimited(), nil
@@ -177,18 +120,18 @@ func (k *Memory) limit(group string) (trimtab.Amount, error) {
 // inactive part of the page cache.
 func (k *Memory) inUse() (float64, error) {
 	usage, inactive := "memory.current", "inactive_file"
-	if k.version(k.config.Path) == 1 {
+	if k.version() == 1 {
 		usage, inactive = "memory.usage_in_bytes", "total_inactive_file"
 	}
-	text, err := k.root.Read(path.Join(k.config.Path, usage))
+	text, err := k.Files.Read(usage)
 	if err != nil {
 		return 0, err
 	}
-	used, err := strconv.ParseUint(strings.TrimSpace(text), 10, 63)
+	used, err := strconv.ParseUint(text, 10, 63)
 	if err != nil {
 		return 0, trimtab.Invalidf("%s %.40q of cgroup %s: want bytes", usage, text, k.config.Path)
 	}
-	stat, err := k.root.Read(path.Join(k.config.Path, "memory.stat"))
+	stat, err := k.Files.Read("memory.stat")
 	if err != nil {
 		return 0, err
 	}
@@ -235,7 +178,7 @@ func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
 		return fmt.Errorf("write memory of cgroup %s: %w", k.config.Path, err)
 	}
-	if err := owned(&k.config); err != nil {
+	if err := k.Owned(); err != nil {
 		return err
 	}
 	now, err := k.limit(k.config.Path)
@@ -251,29 +194,29 @@ func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 
 // set sets the limit; for a systemd unit it asks systemd.
 func (k *Memory) set(ctx context.Context, next trimtab.Amount) error {
-	if unit := unitOf(k.root, k.config.Path); unit != "" {
+	if k.Unit() != "" {
 		bytes := uint64(infinity)
 		if !next.Unlimited {
 			bytes = uint64(next.Value)
 		}
-		return setUnit(ctx, unit, "MemoryMax", bytes)
+		return k.SetUnit(ctx, "MemoryMax", bytes)
 	}
 	text := "max"
-	if k.version(k.config.Path) == 1 {
+	if k.version() == 1 {
 		text = "-1"
 	}
 	if !next.Unlimited {
 		text = strconv.FormatInt(int64(next.Value), 10)
 	}
-	return k.root.Write(k.file(k.config.Path), text)
+	return k.Files.Write(k.name(), text)
 }
 
-// file returns the file of a group's limit.
-func (k *Memory) file(group string) string {
-	if k.version(group) == 1 {
-		return path.Join(group, "memory.limit_in_bytes")
+// name returns the name of a limit's file.
+func (k *Memory) name() string {
+	if k.version() == 1 {
+		return limit1
 	}
-	return path.Join(group, "memory.max")
+	return "memory.max"
 }
 
 // Standing returns the lowest limit of the parent groups.

@@ -12,9 +12,6 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// owned returns an error if the group belongs to another manager.
-func (k *CPU) owned() error { return owned(&k.config) }
-
 // owned returns an error that is trimtab.ErrRefused when systemd owns the
 // group: it is or lies in a unit that was not delegated. systemd marks
 // delegated groups with an extended attribute (Delegate= in systemd.resource-

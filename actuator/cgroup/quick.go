@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -62,8 +61,8 @@ func (k *CPU) Ready(burst bool) error {
 // Recall restores the record that an earlier process made: the baselines of the knob's parents, and
 // whether a burst or a weight was set.
 func (k *CPU) Recall(b []byte) error {
-	var u undo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
+	u, err := actuator.ReadUndo[Config](kind, b)
+	if err != nil {
 		return trimtab.Invalidf("undo %.60q of cgroup %s", b, k.config.Path)
 	}
 	k.config.Bursts, k.config.Weighs = k.config.Bursts || u.Bursts, k.config.Weighs || u.Weighs

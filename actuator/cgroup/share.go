@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -72,24 +71,15 @@ func OpenShare(c Config, unit float64, most trimtab.Amount) (*Share, error) {
 const shareKind = "cgroup-share/1"
 
 type shareUndo struct {
-	Kind string       `json:"kind"`
 	Unit float64      `json:"unit"`
 	Was  *shareBefore `json:"was,omitempty"`
 	Config
 }
 
-func readShareUndo(b []byte) (shareUndo, error) {
-	var u shareUndo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != shareKind {
-		return u, fmt.Errorf("reopen cgroup share %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	return u, nil
-}
-
 // ReopenShare opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo
 // belongs to another kind of knob.
 func ReopenShare(b []byte) (*Share, error) {
-	u, err := readShareUndo(b)
+	u, err := actuator.ReadUndo[shareUndo](shareKind, b)
 	if err != nil {
 		return nil, err
 	}
@@ -110,12 +100,12 @@ func (k *Share) Undo() []byte {
 			k.was = &shareBefore{Weight: weight, Quota: quota.Amount()}
 		}
 	}
-	return actuator.UndoOf(shareUndo{Kind: shareKind, Unit: k.unit, Was: k.was, Config: k.config})
+	return actuator.UndoOf(shareKind, shareUndo{k.unit, k.was, k.config})
 }
 
 // Recall restores the record of the group's state before an earlier process wrote to it.
 func (k *Share) Recall(b []byte) error {
-	u, err := readShareUndo(b)
+	u, err := actuator.ReadUndo[shareUndo](shareKind, b)
 	if err == nil && u.Was != nil {
 		k.was = u.Was
 	}
@@ -125,7 +115,7 @@ func (k *Share) Recall(b []byte) error {
 // Scale returns the ratio between the amount of a weight now and its amount for the knob that undo
 // describes.
 func (k *Share) Scale(undo []byte) float64 {
-	u, err := readShareUndo(undo)
+	u, err := actuator.ReadUndo[shareUndo](shareKind, undo)
 	if err != nil {
 		return 1 // undo belongs to another kind of knob, whose amounts are cores
 	}
@@ -265,7 +255,7 @@ func (k *Share) bound(ctx context.Context, to trimtab.Amount) error {
 
 // Restore restores weight and quota.
 func (k *Share) Restore(ctx context.Context, b []byte) error {
-	u, err := readShareUndo(b)
+	u, err := actuator.ReadUndo[shareUndo](shareKind, b)
 	if err == nil && u.Was == nil {
 		err = trimtab.Invalidf("undo %.60q has no weight", b)
 	}

@@ -1,12 +1,9 @@
 package cgroup
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"math"
-	"path"
-	"strconv"
-	"strings"
 
 	"github.com/trimtab/trimtab"
 )
@@ -17,13 +14,8 @@ const (
 	usualShares, usualWeight = 1024, 100
 )
 
-// weightFile returns the file of the group's weight, with its default and bounds.
-func (k *CPU) weightFile() (name string, usual, least, most int64) {
-	if k.root.CgroupVersion(k.config.Path) == 2 {
-		return path.Join(k.config.Path, "cpu.weight"), usualWeight, 1, mostWeight
-	}
-	return path.Join(k.config.Path, "cpu.shares"), usualShares, leastShares, mostShares
-}
+// weight returns the knob of the group's weight.
+func (k *CPU) weight() *Weight { return &Weight{k.Files} }
 
 // ReadyWeight checks whether the group's weight may be set. Call it before the knob is journaled.
 // It leaves a weight alone that another program set.
@@ -31,13 +23,12 @@ func (k *CPU) ReadyWeight() error {
 	if k.config.Weighs {
 		return nil
 	}
-	name, usual, _, _ := k.weightFile()
-	text, err := k.root.Read(name)
+	v, err := k.weight().Read(context.Background())
 	if err != nil {
 		return fmt.Errorf("read weight of cgroup %s: %w", k.config.Path, err)
 	}
-	if v, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64); err != nil || v != usual {
-		return fmt.Errorf("cgroup %s has the weight %.40q, which somebody set: %w", k.config.Path, text, trimtab.ErrUnsupported)
+	if !v.Equal(trimtab.Units(usualWeight), 1e-9) {
+		return fmt.Errorf("cgroup %s has the weight %v, which somebody set: %w", k.config.Path, v, trimtab.ErrUnsupported)
 	}
 	k.config.Weighs = true
 	return nil
@@ -49,9 +40,8 @@ func (k *CPU) Weigh(cores float64) error {
 	if !k.config.Weighs {
 		return nil
 	}
-	name, usual, least, most := k.weightFile()
-	v := int64(math.Round(min(max(cores*float64(usual), float64(least)), float64(most))))
-	return whyWeight(k.root, k.config.Path, k.root.Write(name, strconv.FormatInt(v, 10)))
+	w := k.weight()
+	return w.put(w.Nearest(trimtab.Units(max(cores*usualWeight, 1e-6)))) // 0 would make the group idle
 }
 
 // Settle resets burst and weight, which trimtab sets beside the quota.

@@ -2,7 +2,6 @@ package cgroup
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -43,18 +42,13 @@ func OpenWeight(c Config) (*Weight, error) {
 // weightKind is the format name in what Undo returns.
 const weightKind = "cgroup-weight/1"
 
-// ReopenWeight opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo
-// belongs to another kind of knob.
-func ReopenWeight(b []byte) (*Weight, error) {
-	var u undo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != weightKind {
-		return nil, fmt.Errorf("reopen cgroup weight %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	return OpenWeight(u.Config)
+// ReopenWeight opens the knob that undo describes; see [actuator.Reopen].
+func ReopenWeight(undo []byte) (*Weight, error) {
+	return actuator.Reopen(weightKind, undo, OpenWeight)
 }
 
 // Undo describes the knob for ReopenWeight.
-func (k *Weight) Undo() []byte { return actuator.UndoOf(undo{Kind: weightKind, Config: k.config}) }
+func (k *Weight) Undo() []byte { return actuator.UndoOf(weightKind, k.config) }
 
 // shared reports whether the group has version 1's shares.
 func (k *Weight) shared() bool { return k.Version("cpu.shares") == 1 }
@@ -133,17 +127,21 @@ func (k *Weight) Write(ctx context.Context, a trimtab.Amount) error {
 		return fmt.Errorf("write weight of cgroup %s: %w", k.config.Path, err)
 	}
 	next := k.Nearest(a)
-	if k.shared() {
-		return k.weighed(k.Files.Write("cpu.shares", strconv.FormatInt(int64(k.shares(next)), 10)))
-	}
-	if k.Unit() != "" {
+	switch {
+	case k.shared():
+	case k.Unit() != "":
 		return k.SetUnit(ctx, "CPUWeight", uint64(next.Value)) // 0 sets CPUWeight=idle
-	}
-	if next.Value == 0 {
+	case next.Value == 0:
 		return k.Files.Write("cpu.idle", "1")
 	}
-	return k.weighed(k.Files.Write("cpu.weight", strconv.FormatInt(int64(next.Value), 10)))
+	return k.put(next)
 }
 
-// weighed adds to the kernel's refusal of a weight its cause.
-func (k *Weight) weighed(err error) error { return whyWeight(k.root, k.config.Path, err) }
+// put writes a weight to the group's file, and adds to the kernel's refusal its cause.
+func (k *Weight) put(a trimtab.Amount) error {
+	v := a.Value
+	if k.shared() {
+		v = k.shares(a)
+	}
+	return whyWeight(k.root, k.config.Path, k.Files.Write(k.file(), strconv.FormatInt(int64(v), 10)))
+}

@@ -403,7 +403,7 @@ func FuzzFilesOfCpufreqAreReadTotally(f *testing.F) {
 	f.Fuzz(func(t *testing.T, list, frequency string) {
 		if all, err := ParseCPUs(list); err == nil {
 			for i, c := range all {
-				if c < 0 || c >= maxCPU || i > 0 && all[i-1] >= c {
+				if c < 0 || c >= 1<<14 || i > 0 && all[i-1] >= c {
 					t.Fatalf("CPUs %q are read as %v", list, all)
 				}
 			}

@@ -19,7 +19,7 @@ func Kind() actuator.Kind {
 		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
 			return actuator.OrNil(Open(Config{Root: at.Root, Path: at.Path, Force: at.Force, Neighbours: open}))
 		},
-		Reopen:  func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(Reopen(undo)) },
+		Reopen:  actuator.Reopens(Reopen),
 		Measure: func(actuator.Location, string) (float64, error) { return Sum() },
 	}
 }

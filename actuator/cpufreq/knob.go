@@ -2,7 +2,6 @@ package cpufreq
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -77,6 +76,9 @@ func Open(c Config) (*Frequency, error) {
 	if c.open == nil {
 		c.open = func() (files, error) { return openFolder(system) }
 	}
+	if c.Neighbours == nil {
+		c.Neighbours = new(Neighbours)
+	}
 	k := &Frequency{config: c}
 	c.Neighbours.add(k)
 	return k, nil
@@ -86,7 +88,6 @@ func Open(c Config) (*Frequency, error) {
 const kind = "cpufreq/1"
 
 type undo struct {
-	Kind string `json:"kind"`
 	Config
 	turned
 }
@@ -108,9 +109,10 @@ func reopen(b []byte, open func() (files, error)) (*Frequency, error) {
 	return k, err
 }
 
-func readUndo(b []byte) (u undo, err error) {
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
-		return undo{}, fmt.Errorf("reopen frequency %.60q: %w", b, trimtab.ErrUnsupported)
+func readUndo(b []byte) (undo, error) {
+	u, err := actuator.ReadUndo[undo](kind, b)
+	if err != nil {
+		return undo{}, err
 	}
 	for name, v := range u.Was {
 		if filepath.Base(name) != name || !strings.HasPrefix(name, "policy") || v < 0 || v > maxFrequency {
@@ -127,7 +129,7 @@ func (k *Frequency) Undo() []byte {
 	if all, mine, err := k.look(); err == nil {
 		k.next = k.noted(all, mine)
 	}
-	return actuator.UndoOf(undo{Kind: kind, Config: k.config, turned: k.next})
+	return actuator.UndoOf(kind, undo{k.config, k.next})
 }
 
 // Recall restores the record of changes that an earlier process made.

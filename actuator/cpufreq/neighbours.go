@@ -7,7 +7,7 @@ import (
 
 // Neighbours are the knobs of one process, each with the policies of its group as it read them
 // last. It is used to find two groups that share a policy, since each would change the other's
-// clock. The zero Neighbours is ready to use; nil has no knobs. It is safe for concurrent use.
+// clock. The zero Neighbours is ready to use. It is safe for concurrent use.
 type Neighbours struct {
 	mu   sync.Mutex
 	open map[*Frequency][]string
@@ -19,7 +19,7 @@ type Neighbours struct {
 // shapes returns the shapes of the policies.
 func (n *Neighbours) shapes(f files) (shapes, error) {
 	online, err := f.Online()
-	if n == nil || err != nil || online == "" {
+	if err != nil || online == "" {
 		return readShapes(f, system)
 	}
 	n.mu.Lock()
@@ -35,9 +35,6 @@ func (n *Neighbours) shapes(f files) (shapes, error) {
 }
 
 func (n *Neighbours) add(k *Frequency) {
-	if n == nil {
-		return
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.open == nil {
@@ -47,9 +44,6 @@ func (n *Neighbours) add(k *Frequency) {
 }
 
 func (n *Neighbours) remove(k *Frequency) {
-	if n == nil {
-		return
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	delete(n.open, k)
@@ -57,9 +51,6 @@ func (n *Neighbours) remove(k *Frequency) {
 
 // set records the policies of an open knob.
 func (n *Neighbours) set(k *Frequency, policies []string) {
-	if n == nil {
-		return
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if _, ok := n.open[k]; ok {
@@ -70,9 +61,6 @@ func (n *Neighbours) set(k *Frequency, policies []string) {
 // shares returns the group of another knob that uses one of the policies, and that policy; "" if
 // there is none. Two knobs of the same group count as one.
 func (n *Neighbours) shares(k *Frequency, policies []string) (group, policy string) {
-	if n == nil {
-		return "", ""
-	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for other, theirs := range n.open {

@@ -15,6 +15,7 @@ import (
 	"syscall"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/cpuset"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -264,28 +265,9 @@ func kilohertz(a trimtab.Amount) int64 {
 	return int64(math.Round(math.Min(a.Value*1000, maxFrequency)))
 }
 
-// maxCPU bounds the numbers of CPUs.
-const maxCPU = 1 << 16
-
 // ParseCPUs reads a list of CPUs in either form of the kernel, "0-3,7" or "0 1 2".
 func ParseCPUs(list string) ([]int, error) {
-	var all []int
-	for _, part := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }) {
-		from, to, ranged := strings.Cut(part, "-")
-		if !ranged {
-			to = from
-		}
-		first, err := strconv.ParseUint(from, 10, 16)
-		last, bad := strconv.ParseUint(to, 10, 16)
-		if errors.Join(err, bad) != nil || last < first || len(all)+int(last-first) >= maxCPU {
-			return nil, trimtab.Invalidf("CPUs %.60q: want a list such as 0-3,7", list)
-		}
-		for n := first; n <= last; n++ {
-			all = append(all, int(n))
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all), nil
+	return cpuset.ParseSet(strings.Join(strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' || r == '\n' }), ","))
 }
 
 // byNumber orders policy2 before policy10.

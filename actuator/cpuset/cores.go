@@ -2,7 +2,6 @@ package cpuset
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -71,7 +70,6 @@ func Open(c Config) (*Cores, error) {
 const kind = "cpuset-cores/1"
 
 type undo struct {
-	Kind string `json:"kind"`
 	Config
 	// CPUs is the former mask; nil: it was never read.
 	CPUs *string `json:"cpus,omitempty"`
@@ -80,7 +78,7 @@ type undo struct {
 // reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
 // another kind of knob.
 func reopen(b []byte, m *Machine) (*Cores, error) {
-	u, err := readUndo(b)
+	u, err := actuator.ReadUndo[undo](kind, b)
 	if err != nil {
 		return nil, err
 	}
@@ -88,21 +86,14 @@ func reopen(b []byte, m *Machine) (*Cores, error) {
 	return Open(u.Config)
 }
 
-func readUndo(b []byte) (u undo, err error) {
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
-		return u, fmt.Errorf("reopen cpuset %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	return u, nil
-}
-
 // Undo describes the knob, with the mask that was read last.
 func (k *Cores) Undo() []byte {
-	u := undo{Kind: kind, Config: k.config}
+	u := undo{Config: k.config}
 	if k.found != nil {
 		text := k.found.mask.String()
 		u.CPUs = &text
 	}
-	return actuator.UndoOf(u)
+	return actuator.UndoOf(kind, u)
 }
 
 func (k *Cores) version() int { return k.Version(effective1) }
@@ -459,7 +450,7 @@ func (k *Cores) Restore(ctx context.Context, b []byte) error {
 }
 
 func (k *Cores) restore(ctx context.Context, b []byte) error {
-	u, err := readUndo(b)
+	u, err := actuator.ReadUndo[undo](kind, b)
 	if err != nil {
 		return err
 	}

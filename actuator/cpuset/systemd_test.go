@@ -1,13 +1,13 @@
 package cpuset
 
 import (
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
 )
 
 // At daemon-reload systemd writes the CPU set of each of its units again, so trimtab
@@ -50,10 +50,8 @@ func TestCoresOfASystemdUnitOutliveDaemonReloadAndAreRestored(t *testing.T) {
 	}
 	// Of one that had none, it is taken away from the unit, too.
 	none := ""
-	undo, err := json.Marshal(undo{Kind: kind, Config: at(root, group), CPUs: &none})
-	if err == nil {
-		err = k.Restore(t.Context(), undo)
-	}
+	undo := actuator.UndoOf(kind, undo{Config: at(root, group), CPUs: &none})
+	err = k.Restore(t.Context(), undo)
 	systemctl("daemon-reload")
 	if got := content(t, root, group, effective2); err != nil || got != "0-1" {
 		t.Errorf("it has CPUs %q, %v", got, err)

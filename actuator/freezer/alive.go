@@ -13,6 +13,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -36,7 +37,6 @@ const (
 // waits for a device may not end; Read then returns 0, and Effective 1 until it has ended.
 type Alive struct {
 	group
-	config Config
 	doomed *doomed
 	// seen caches the value that was just read for the following call of Effective, as reading a
 	// large group takes long; nil: none.
@@ -65,22 +65,14 @@ func OpenAlive(c Config) (*Alive, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Path = g.Group()
-	return &Alive{group: g, config: c, vain: new(atomic.Int64)}, nil
+	return &Alive{group: g, vain: new(atomic.Int64)}, nil
 }
 
-// ReopenAlive opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo
-// belongs to another kind of knob.
-func ReopenAlive(b []byte) (*Alive, error) {
-	c, err := decode(aliveKind, b)
-	if err != nil {
-		return nil, err
-	}
-	return OpenAlive(c)
-}
+// ReopenAlive opens the knob that undo describes; see [actuator.Reopen].
+func ReopenAlive(undo []byte) (*Alive, error) { return actuator.Reopen(aliveKind, undo, OpenAlive) }
 
 // Undo describes the knob for ReopenAlive.
-func (k *Alive) Undo() []byte { return encode(aliveKind, k.config) }
+func (k *Alive) Undo() []byte { return actuator.UndoOf(aliveKind, k.Config()) }
 
 // String names version and path.
 func (k *Alive) String() string {
@@ -158,7 +150,7 @@ func (k *Alive) some(ctx context.Context) (bool, error) {
 // others reports whether the group has a process that was not killed, so that another program
 // started it since.
 func (k *Alive) others() (bool, error) {
-	all, err := k.processes()
+	all, err := cgroup.Processes(k.Root(), k.Group())
 	some := slices.ContainsFunc(all, func(pid int) bool { return !slices.Contains(k.doomed.pids, pid) })
 	if some {
 		k.doomed = nil
@@ -173,7 +165,7 @@ func (k *Alive) populated() (bool, error) {
 	if text, err := k.Files.Read(procs); err == nil && text != "" && text[0] != '0' {
 		return true, nil
 	}
-	all, err := k.processes() // the processes are in a group inside it, or too many to read at once
+	all, err := cgroup.Processes(k.Root(), k.Group()) // the processes are in a group inside it, or too many to read at once
 	return len(all) > 0, err
 }
 
@@ -213,7 +205,7 @@ func (k *Alive) write(ctx context.Context, a trimtab.Amount) error {
 	if err != nil || ended {
 		return err
 	}
-	all, err := k.processes()
+	all, err := cgroup.Processes(k.Root(), k.Group())
 	if err == nil {
 		k.doomed = &doomed{pids: all, again: time.Now().Add(firstAgain), wait: 2 * firstAgain}
 	}
@@ -278,7 +270,7 @@ func (k *Alive) signal() error {
 	if err := k.spared(); err != nil { // this process may have moved into the group
 		return err
 	}
-	all, err := k.processes()
+	all, err := cgroup.Processes(k.Root(), k.Group())
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func realGroup(t *testing.T) Config {
 		})
 		var k actuator.Knob
 		if k, err = kind.Open(actuator.Location{Root: root, Path: c.Path}, trimtab.Running); err == nil {
-			c.Root = k.(*Running).config.Root
+			c.Root = k.(*Running).Config().Root
 			err = errors.Join(k.Probe(t.Context()), k.MayWrite(t.Context()), k.Close())
 		}
 	}

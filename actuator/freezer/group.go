@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path"
 	"slices"
-	"strconv"
 	"strings"
-	"syscall"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/cgroup"
@@ -23,9 +20,6 @@ const (
 	freeze2, kill2, events2 = "cgroup.freeze", "cgroup.kill", "cgroup.events"
 	// procs lists the processes of a group without its child groups, in both versions.
 	procs = "cgroup.procs"
-	// maxList is the longest list of processes that is read, in bytes: about half a million
-	// processes.
-	maxList = 4 << 20
 )
 
 // Config names the group.
@@ -143,37 +137,9 @@ func (g group) event(name string) (bool, error) {
 	return false, trimtab.Invalidf("%s %.80q of cgroup %s: no %s", events2, text, g.Group(), name)
 }
 
-// listsNone reports whether an error means that a child group has no processes to list: it is gone,
-// or it is a threaded group, as libvirt makes for virtual CPUs, whose parent lists the processes.
-func listsNone(err error) bool { return isGone(err) || errors.Is(err, syscall.EOPNOTSUPP) }
-
-// processes lists the processes of the group and of all groups in it.
-func (g group) processes() (all []int, err error) {
-	err = g.Root().Walk(g.Group(), func(dir string) error {
-		text, err := g.Root().ReadLong(path.Join(dir, procs), maxList)
-		if dir != g.Group() && listsNone(err) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		for _, word := range strings.Fields(text) {
-			pid, err := strconv.ParseInt(word, 10, 32)
-			if err != nil || pid <= 0 {
-				// The process is in another PID namespace and reads as 0: a signal to 0 would reach
-				// trimtab itself.
-				return trimtab.Invalidf("process %.40q of cgroup %s cannot be named from here", word, dir)
-			}
-			all = append(all, int(pid))
-		}
-		return nil
-	})
-	return all, err
-}
-
 // spared returns an error if the group contains this process or process 1.
 func (g group) spared() error {
-	all, err := g.processes()
+	all, err := cgroup.Processes(g.Root(), g.Group())
 	if err != nil {
 		return err
 	}

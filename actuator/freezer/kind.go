@@ -2,7 +2,6 @@ package freezer
 
 import (
 	"cmp"
-	"errors"
 	"sync/atomic"
 
 	"github.com/trimtab/trimtab"
@@ -29,12 +28,6 @@ func Kind() actuator.Kind {
 		}
 		return actuator.OrNil(OpenRunning(c))
 	}
-	k.Reopen = func(undo []byte) (actuator.Knob, error) {
-		knob, err := actuator.OrNil(ReopenRunning(undo))
-		if errors.Is(err, trimtab.ErrUnsupported) {
-			return actuator.OrNil(ReopenAlive(undo))
-		}
-		return knob, err
-	}
+	k.Reopen = actuator.FirstOf(actuator.Reopens(ReopenRunning), actuator.Reopens(ReopenAlive))
 	return k
 }

@@ -2,7 +2,6 @@ package freezer
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -13,7 +12,6 @@ import (
 // Running is the switch of a group's processes between running, 1, and frozen, 0.
 type Running struct {
 	group
-	config Config
 	// freezing says that this knob was the last to set 0.
 	freezing bool
 }
@@ -29,8 +27,7 @@ func OpenRunning(c Config) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Path = g.Group()
-	return &Running{group: g, config: c}, nil
+	return &Running{group: g}, nil
 }
 
 // runningKind and aliveKind are the format names in what Undo returns.
@@ -39,35 +36,13 @@ const (
 	aliveKind   = "freezer-alive/1"
 )
 
-type undo struct {
-	Kind string `json:"kind"`
-	Config
-}
-
-// encode describes a knob of this package.
-func encode(kind string, c Config) []byte { return actuator.UndoOf(undo{kind, c}) }
-
-// decode parses the output of encode for a kind.
-func decode(kind string, b []byte) (Config, error) {
-	var u undo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
-		return Config{}, fmt.Errorf("reopen freezer %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	return u.Config, nil
-}
-
-// ReopenRunning opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo
-// belongs to another kind of knob.
-func ReopenRunning(b []byte) (*Running, error) {
-	c, err := decode(runningKind, b)
-	if err != nil {
-		return nil, err
-	}
-	return OpenRunning(c)
+// ReopenRunning opens the knob that undo describes; see [actuator.Reopen].
+func ReopenRunning(undo []byte) (*Running, error) {
+	return actuator.Reopen(runningKind, undo, OpenRunning)
 }
 
 // Undo describes the knob for ReopenRunning.
-func (k *Running) Undo() []byte { return encode(runningKind, k.config) }
+func (k *Running) Undo() []byte { return actuator.UndoOf(runningKind, k.Config()) }
 
 // String names version and path.
 func (k *Running) String() string {

@@ -3,7 +3,6 @@ package freezer
 import (
 	"os"
 	"path/filepath"
-	"syscall"
 	"testing"
 
 	"github.com/trimtab/trimtab"
@@ -35,11 +34,4 @@ func TestAGroupWithThreadedGroupsInItIsFrozenAndKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ended
-}
-
-// As above, where no kernel of version 2 runs.
-func TestOnlyAThreadedGroupInsideIsPassedOver(t *testing.T) {
-	if !listsNone(syscall.EOPNOTSUPP) || !listsNone(syscall.ENODEV) || listsNone(syscall.EIO) || listsNone(nil) {
-		t.Error("want groups that are gone or threaded passed over, and no others")
-	}
 }

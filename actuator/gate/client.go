@@ -32,9 +32,9 @@ const (
 
 // limits is the JSON document that a gate returns from its limit API.
 type limits struct {
-	// Concurrency is the limit that the gate's own rule has set; nil: it set none.
-	Concurrency *float64  `json:"concurrency"`
-	Envelope    *envelope `json:"envelope"`
+	// Limit is the limit that the gate's own rule has set; nil: it set none.
+	Limit    *float64  `json:"limit"`
+	Envelope *envelope `json:"envelope"`
 }
 
 // envelope is the range in which the gate's rule may move the limit. With a nil Max the range has

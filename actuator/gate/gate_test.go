@@ -62,7 +62,7 @@ func (i *imitation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case http.MethodDelete:
 		i.envelope = nil
 	}
-	_ = json.NewEncoder(w).Encode(map[string]any{"concurrency": nil, "rate": nil, "in_flight": 3, "queued": 0, "envelope": i.envelope})
+	_ = json.NewEncoder(w).Encode(map[string]any{"limit": nil, "rate": nil, "in_flight": 3, "queued": 0, "envelope": i.envelope})
 }
 
 // do changes it.
@@ -197,8 +197,8 @@ func TestOnlyAdminAddressesAreTaken(t *testing.T) {
 }
 
 func FuzzDocument(f *testing.F) {
-	f.Add([]byte(`{"concurrency":12,"rate":null,"in_flight":3,"queued":0,"envelope":{"min":1,"max":40,"rate":null,"lease_left_ms":4000}}`))
-	f.Add([]byte(`{"concurrency":null,"envelope":null}`))
+	f.Add([]byte(`{"limit":12,"rate":null,"in_flight":3,"queued":0,"envelope":{"min":1,"max":40,"rate":null,"lease_left_ms":4000}}`))
+	f.Add([]byte(`{"limit":null,"envelope":null}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		l, err := parse(b)
 		if v := l.max(); err == nil && (v.Validate() != nil || v.Value > most) {

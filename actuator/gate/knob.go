@@ -53,7 +53,7 @@ func Kind() actuator.Kind {
 		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
 			return actuator.OrNil(Open(Config{URL: at.Path}))
 		},
-		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(Reopen(undo)) },
+		Reopen: actuator.Reopens(Reopen),
 	}
 }
 
@@ -73,23 +73,11 @@ func (k *Limit) Traits() actuator.Traits {
 // kind is the format name in what Undo returns.
 const kind = "gate-limit/1"
 
-type undo struct {
-	Kind string `json:"kind"`
-	Config
-}
-
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
-// another kind of knob.
-func Reopen(b []byte) (*Limit, error) {
-	var u undo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
-		return nil, fmt.Errorf("reopen gate %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	return Open(u.Config)
-}
+// Reopen opens the knob that undo describes; see [actuator.Reopen].
+func Reopen(undo []byte) (*Limit, error) { return actuator.Reopen(kind, undo, Open) }
 
 // Undo describes the knob for Reopen.
-func (k *Limit) Undo() []byte { return actuator.UndoOf(undo{Kind: kind, Config: k.config}) }
+func (k *Limit) Undo() []byte { return actuator.UndoOf(kind, k.config) }
 
 // Recall makes the next Read adopt and renew the limit that an earlier process set.
 func (k *Limit) Recall(b []byte) error {

@@ -34,7 +34,7 @@ func Kind() actuator.Kind {
 			}
 			return actuator.OrNil(Open(c))
 		},
-		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(Reopen(undo)) },
+		Reopen: actuator.Reopens(Reopen),
 	}
 }
 

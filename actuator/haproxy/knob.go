@@ -2,7 +2,6 @@ package haproxy
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -60,7 +59,6 @@ func Open(c Config) (*MaxConn, error) {
 const kind = "haproxy-maxconn/1"
 
 type undo struct {
-	Kind string `json:"kind"`
 	Config
 	Process process `json:"process,omitempty"`
 }
@@ -68,9 +66,9 @@ type undo struct {
 // Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
 // another kind of knob.
 func Reopen(b []byte) (*MaxConn, error) {
-	var u undo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
-		return nil, fmt.Errorf("reopen maxconn %.60q: %w", b, trimtab.ErrUnsupported)
+	u, err := actuator.ReadUndo[undo](kind, b)
+	if err != nil {
+		return nil, err
 	}
 	k, err := Open(u.Config)
 	if err == nil {
@@ -81,9 +79,7 @@ func Reopen(b []byte) (*MaxConn, error) {
 
 // Undo describes the knob for Reopen, including the HAProxy process: trimtab does not restore a
 // limit in a process that began later.
-func (k *MaxConn) Undo() []byte {
-	return actuator.UndoOf(undo{Kind: kind, Config: k.config, Process: k.of})
-}
+func (k *MaxConn) Undo() []byte { return actuator.UndoOf(kind, undo{k.config, k.of}) }
 
 // String names the server.
 func (k *MaxConn) String() string {

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -156,11 +155,15 @@ func (r *Reopener) of(c kube.Config) *asked {
 
 // Limit opens the [Limit] or [Request] that undo describes, which asks the server itself.
 func (r *Reopener) Limit(b []byte) (actuator.Knob, error) {
-	var u limitUndo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != limitKind && u.Kind != requestKind {
-		return nil, fmt.Errorf("reopen limit %.60q: %w", b, trimtab.ErrUnsupported)
+	u, err := actuator.ReadUndo[limitUndo](limitKind, b)
+	request := err != nil
+	if request {
+		u, err = actuator.ReadUndo[limitUndo](requestKind, b)
 	}
-	u.Request = u.Kind == requestKind
+	if err != nil {
+		return nil, err
+	}
+	u.Request = request
 	l := openLimit(u.place, r.of(u.Config), Options{})
 	l.found = u.Found
 	return l.knob(), nil
@@ -168,9 +171,9 @@ func (r *Reopener) Limit(b []byte) (actuator.Knob, error) {
 
 // Scale opens the knob that undo describes, which asks the server itself.
 func (r *Reopener) Scale(b []byte) (*Scale, error) {
-	var u scaleUndo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != scaleKind {
-		return nil, fmt.Errorf("reopen replicas %.60q: %w", b, trimtab.ErrUnsupported)
+	u, err := actuator.ReadUndo[scaleUndo](scaleKind, b)
+	if err != nil {
+		return nil, err
 	}
 	s := openScale(u.Config, u.Workload, u.UID, r.of(u.Config), Options{RestoreBaseline: u.Lower})
 	s.found = u.Replicas

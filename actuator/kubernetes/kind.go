@@ -83,10 +83,7 @@ func watched(ctx context.Context, c Cluster, at actuator.Location) (*kube.Cluste
 	if err != nil {
 		return nil, ref, err
 	}
-	w, err := c.Watched()
-	if err == nil {
-		err = ctx.Err()
-	}
+	w, err := c.watched(ctx)
 	if err != nil {
 		err = fmt.Errorf("find %s: %w", ref, err)
 	}

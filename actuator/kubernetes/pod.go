@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -67,7 +66,6 @@ const (
 )
 
 type limitUndo struct {
-	Kind string `json:"kind"`
 	place
 	// Found is the value before the first write.
 	Found trimtab.Amount `json:"found"`
@@ -89,14 +87,14 @@ func (l *Limit) Undo() []byte {
 			}
 		}
 	}
-	return actuator.UndoOf(limitUndo{l.kind(), l.at, found})
+	return actuator.UndoOf(l.kind(), limitUndo{l.at, found})
 }
 
 // TakesOver reports whether undo belongs to a limit if this knob sets a limit, or to a request if
 // it sets a request.
 func (l *Limit) TakesOver(undo []byte) bool {
-	var u limitUndo
-	return json.Unmarshal(undo, &u) == nil && u.Kind == l.kind()
+	_, err := actuator.ReadUndo[limitUndo](l.kind(), undo)
+	return err == nil
 }
 
 // String names the container.

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
@@ -124,9 +124,9 @@ func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v flo
 // It does so during a rollout and beyond bounds of the cluster, too, since new pods start with that
 // value. If there was no limit, it sets the node's capacity.
 func (l *Limit) Restore(ctx context.Context, undo []byte) error {
-	var u limitUndo
-	if err := json.Unmarshal(undo, &u); err != nil || u.Kind != l.kind() {
-		return fmt.Errorf("restore %s: %w", l, trimtab.ErrUnsupported)
+	u, err := actuator.ReadUndo[limitUndo](l.kind(), undo)
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", l, err)
 	}
 	now, err := l.Read(ctx)
 	if err != nil {

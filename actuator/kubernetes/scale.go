@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -53,7 +52,6 @@ func (s *Scale) Traits() actuator.Traits {
 const scaleKind = "kubernetes-scale/1"
 
 type scaleUndo struct {
-	Kind string `json:"kind"`
 	kube.Config
 	Workload kube.Ref `json:"workload"`
 	UID      string   `json:"uid"`
@@ -69,7 +67,7 @@ func openScale(config kube.Config, ref kube.Ref, uid string, from facts, rules O
 
 // Undo describes the knob, with the number found.
 func (s *Scale) Undo() []byte {
-	return actuator.UndoOf(scaleUndo{scaleKind, s.config, s.ref, s.uid, s.found, s.rules.RestoreBaseline})
+	return actuator.UndoOf(scaleKind, scaleUndo{s.config, s.ref, s.uid, s.found, s.rules.RestoreBaseline})
 }
 
 // String names the workload.
@@ -334,9 +332,9 @@ func (s *Scale) Hopeless(ctx context.Context) string {
 // so, since the end of a plan is no reason to remove pods. It then lowers it as far as disruption
 // budgets allow, and is complete only at the baseline.
 func (s *Scale) Restore(ctx context.Context, undo []byte) error {
-	var u scaleUndo
-	if err := json.Unmarshal(undo, &u); err != nil || u.Kind != scaleKind {
-		return fmt.Errorf("restore %s: %w", s, trimtab.ErrUnsupported)
+	u, err := actuator.ReadUndo[scaleUndo](scaleKind, undo)
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", s, err)
 	}
 	now, err := s.Read(ctx)
 	if err != nil {

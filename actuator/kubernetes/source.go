@@ -50,6 +50,15 @@ func (c *Cluster) rules(r kube.Ref) Options {
 	return c.Rules(r)
 }
 
+// watched returns the watched objects, or the error of ctx if that has ended.
+func (c *Cluster) watched(ctx context.Context) (*kube.Cluster, error) {
+	w, err := c.Watched()
+	if err == nil {
+		err = ctx.Err()
+	}
+	return w, err
+}
+
 // facts reads the cluster for a knob. It has two implementations: kept reads the watches, and
 // asked, for a restore that has only the journal, sends requests to the server.
 type facts interface {
@@ -80,10 +89,7 @@ func (k kept) policies() *policies { return k.of.policies }
 func (k kept) watched() (*kube.Cluster, error) { return k.of.Watched() }
 
 func (k kept) pod(ctx context.Context, at *place) (*kube.Pod, error) {
-	c, err := k.of.Watched()
-	if err == nil {
-		err = ctx.Err()
-	}
+	c, err := k.of.watched(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -91,10 +97,7 @@ func (k kept) pod(ctx context.Context, at *place) (*kube.Pod, error) {
 }
 
 func (k kept) workload(ctx context.Context, r kube.Ref) (*kube.Workload, error) {
-	c, err := k.of.Watched()
-	if err == nil {
-		err = ctx.Err()
-	}
+	c, err := k.of.watched(ctx)
 	if err != nil {
 		return nil, err
 	}

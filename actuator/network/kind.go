@@ -30,7 +30,7 @@ func Kind() actuator.Kind {
 		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
 			return actuator.OrNil(Open(configOf(at)))
 		},
-		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(Reopen(undo)) },
+		Reopen: actuator.Reopens(Reopen),
 	}
 }
 

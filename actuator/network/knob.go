@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -67,24 +66,12 @@ func Open(c Config) (*Interface, error) {
 // kind is the format name in what Undo returns.
 const kind = "network-tbf/1"
 
-type undo struct {
-	Kind string `json:"kind"`
-	Config
-}
-
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
-// another kind of knob.
-func Reopen(b []byte) (*Interface, error) {
-	var u undo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
-		return nil, fmt.Errorf("reopen network %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	return Open(u.Config)
-}
+// Reopen opens the knob that undo describes; see [actuator.Reopen].
+func Reopen(undo []byte) (*Interface, error) { return actuator.Reopen(kind, undo, Open) }
 
 // Undo describes the knob for Reopen. The state before a limit is always the kernel's default, so
 // it is not recorded.
-func (k *Interface) Undo() []byte { return actuator.UndoOf(undo{Kind: kind, Config: k.config}) }
+func (k *Interface) Undo() []byte { return actuator.UndoOf(kind, k.config) }
 
 // String names interface and namespace.
 func (k *Interface) String() string {

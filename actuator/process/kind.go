@@ -23,7 +23,7 @@ func Kind() actuator.Kind {
 		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
 			return actuator.OrNil(Open(Config{Root: at.Root, Dir: at.Path}))
 		},
-		Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(Reopen(undo)) },
+		Reopen: actuator.Reopens(Reopen),
 	}
 }
 

@@ -2,7 +2,6 @@ package process
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -107,23 +106,11 @@ func (w *Workers) read(name string) (text string, err error) {
 // kind is the format name in what Undo returns.
 const kind = "process-workers/1"
 
-type undo struct {
-	Kind string `json:"kind"`
-	Config
-}
-
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
-// another kind of knob.
-func Reopen(b []byte) (*Workers, error) {
-	var u undo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
-		return nil, fmt.Errorf("reopen workers %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	return Open(u.Config)
-}
+// Reopen opens the knob that undo describes; see [actuator.Reopen].
+func Reopen(undo []byte) (*Workers, error) { return actuator.Reopen(kind, undo, Open) }
 
 // Undo describes the knob for Reopen.
-func (w *Workers) Undo() []byte { return actuator.UndoOf(undo{Kind: kind, Config: w.config}) }
+func (w *Workers) Undo() []byte { return actuator.UndoOf(kind, w.config) }
 
 // String names the directory.
 func (w *Workers) String() string {

@@ -19,7 +19,7 @@ func Kind(h Host) actuator.Kind {
 		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
 			return actuator.OrNil(h.OpenKnob(Config{Root: at.Root, Path: at.Path, Resource: resource, High: at.High}))
 		},
-		Reopen:  func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(h.Reopen(undo)) },
+		Reopen:  actuator.Reopens(h.Reopen),
 		Measure: func(_ actuator.Location, resource string) (float64, error) { return h.measure(resource) },
 	}
 }

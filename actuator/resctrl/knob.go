@@ -2,7 +2,6 @@ package resctrl
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -88,27 +87,15 @@ func (h Host) OpenKnob(c Config) (*Knob, error) {
 // kind is the format name in what Undo returns.
 const kind = "resctrl/1"
 
-type undo struct {
-	Kind string `json:"kind"`
-	Config
-}
-
-// Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
-// another kind of knob.
-func (h Host) Reopen(b []byte) (*Knob, error) {
-	var u undo
-	if err := json.Unmarshal(b, &u); err != nil || u.Kind != kind {
-		return nil, fmt.Errorf("reopen resctrl %.60q: %w", b, trimtab.ErrUnsupported)
-	}
-	return h.OpenKnob(u.Config)
-}
+// Reopen opens the knob that undo describes; see [actuator.Reopen].
+func (h Host) Reopen(undo []byte) (*Knob, error) { return actuator.Reopen(kind, undo, h.OpenKnob) }
 
 // Undo describes the knob for Reopen, with the inode of the control group: a later group with the
 // same name has nothing to restore.
 func (k *Knob) Undo() []byte {
 	c := k.config
 	c.ID = k.id
-	return actuator.UndoOf(undo{Kind: kind, Config: c})
+	return actuator.UndoOf(kind, c)
 }
 
 // String names the resource and the control group.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -75,13 +75,9 @@ func (r *Runner) relabel(ctx context.Context, t *task, class Class) error {
 	return nil
 }
 
-func others(groups []string, but string) (all []string) {
-	for _, g := range groups {
-		if g != but {
-			all = append(all, g)
-		}
-	}
-	return all
+// others returns the groups without one.
+func others(groups []string, but string) []string {
+	return slices.DeleteFunc(slices.Clone(groups), func(g string) bool { return g == but })
 }
 
 // move moves all processes of a group, in each hierarchy until none is left: a process that was
@@ -111,28 +107,15 @@ func (t *tree) move(ctx context.Context, from, to string, class Class) error {
 func moveAll(r *hostfs.Root, from, to string, class Class) (n int, err error) {
 	// The score of the out-of-memory killer; see the shim.
 	score := map[Class]string{Oversubscribed: "1000", Regular: "0"}[class]
-	err = r.Walk(from, func(dir string) error {
-		text, err := r.ReadLong(path.Join(dir, "cgroup.procs"), 4<<20)
-		if gone(err) {
-			return nil
+	all, err := processesIn(r, from)
+	for _, pid := range all {
+		word := strconv.Itoa(pid)
+		if err := r.Write(path.Join(to, "cgroup.procs"), word); err != nil && !errors.Is(err, syscall.ESRCH) && !gone(err) {
+			return len(all), err
 		}
-		for _, word := range strings.Fields(text) {
-			pid, bad := strconv.Atoi(word)
-			if bad != nil || pid <= 0 {
-				return trimtab.Invalidf("process %.40q of group %s cannot be named from here", word, dir)
-			}
-			n++
-			if err := r.Write(path.Join(to, "cgroup.procs"), word); err != nil && !errors.Is(err, syscall.ESRCH) {
-				return err
-			}
-			_ = os.WriteFile("/proc/"+word+"/oom_score_adj", []byte(score), 0) // the process may have ended
-		}
-		return err
-	})
-	if gone(err) {
-		return n, nil
+		_ = os.WriteFile("/proc/"+word+"/oom_score_adj", []byte(score), 0) // the process may have ended
 	}
-	return n, err
+	return len(all), err
 }
 
 // clear removes an empty group.

@@ -311,21 +311,10 @@ func (t *tree) used(group string) *time.Duration {
 
 // processes lists the processes of a group and of all groups in it. It returns none for a group
 // that is gone.
-func (t *tree) processes(group string) (all []int, err error) {
-	err = t.main.Walk(group, func(dir string) error {
-		text, err := t.main.ReadLong(path.Join(dir, "cgroup.procs"), 4<<20)
-		if gone(err) {
-			return nil
-		}
-		for _, word := range strings.Fields(text) {
-			pid, bad := strconv.Atoi(word)
-			if bad != nil || pid <= 0 {
-				return trimtab.Invalidf("process %.40q of group %s cannot be named from here", word, dir)
-			}
-			all = append(all, pid)
-		}
-		return err
-	})
+func (t *tree) processes(group string) ([]int, error) { return processesIn(t.main, group) }
+
+func processesIn(r *hostfs.Root, group string) ([]int, error) {
+	all, err := cgroup.Processes(r, group)
 	if gone(err) {
 		return nil, nil
 	}

@@ -349,7 +349,7 @@ func reservedOf(cfg *config.Config) []string { return cfg.ServiceGroups() }
 func (h *jobHost) run(ctx context.Context, b bus.Bus) error {
 	stop := agent.Listen(ctx, b, h.period, h.logger, bus.Subscription{Kind: colocation.KindContributions, For: "colocate", Handle: func(_ context.Context, d bus.Delivery) error {
 		if c, ok := d.Value.(*colocation.Contributions); ok {
-			h.hear(time.Now(), c)
+			h.reports.hear(time.Now(), c)
 		}
 		return nil
 	}})

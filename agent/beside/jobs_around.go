@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -55,6 +56,11 @@ type around struct {
 	senders []actuator.Location
 
 	before *measured
+
+	measuring oneAtATime
+	mu        sync.Mutex
+	// newest is the measurement that was not taken yet; nil: there is none.
+	newest *colocate.Surroundings
 }
 
 // measured has one reading of all inputs.
@@ -217,24 +223,20 @@ func (a *around) cpus(groups []string) map[int]bool {
 
 // measure takes a measurement concurrently with the decisions, one at a time; the next tick uses
 // the result.
-func (h *jobHost) measure(ctx context.Context, now time.Time) {
-	if h.around == nil || !h.measuring.CompareAndSwap(false, true) {
-		return
-	}
-	h.looking.Go(func() {
-		defer h.measuring.Store(false)
-		s := h.around.look(ctx, now)
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.surroundings = s
+func (a *around) measure(ctx context.Context, now time.Time) {
+	a.measuring.start(func() {
+		s := a.look(ctx, now)
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.newest = s
 	})
 }
 
-// takeSurroundings removes and returns the measurement since the last tick.
-func (h *jobHost) takeSurroundings() *colocate.Surroundings {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s := h.surroundings
-	h.surroundings = nil
+// take removes and returns the measurement since the last tick.
+func (a *around) take() *colocate.Surroundings {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.newest
+	a.newest = nil
 	return s
 }

@@ -114,12 +114,12 @@ func (p *powered) draw(periods int, watts float64) {
 			p.around.before.power.At -= 100 * time.Millisecond // at least so long ago
 		}
 		p.pass(1, 20, 0.4)
-		p.looking.Wait()
-		p.mu.Lock()
-		if s := p.surroundings; s != nil && s.Power != nil {
+		p.around.measuring.running.Wait()
+		p.around.mu.Lock()
+		if s := p.around.newest; s != nil && s.Power != nil {
 			s.Power.Draws = watts // what a real counter would say of a real time
 		}
-		p.mu.Unlock()
+		p.around.mu.Unlock()
 	}
 }
 
@@ -187,7 +187,7 @@ func TestAHostWithoutAClockToTurnSaysSoAndTurnsTheRest(t *testing.T) {
 		kinds.All(), machine{power: rapl.Reader{Zones: none, Policies: none}})
 	for range 20 {
 		w.pass(1, 20, 0.4)
-		w.looking.Wait()
+		w.around.measuring.running.Wait()
 	}
 	c := w.Colocation()
 	if c.Missing[trimtab.Frequency] == "" || c.Running != 1 || strings.Contains(c.Jobs[0].Problem, trimtab.Frequency) {
@@ -234,7 +234,7 @@ func TestWhatServicesSendIsTakenFromWhatJobsMaySend(t *testing.T) {
 	pass := func(periods int) {
 		for range periods {
 			w.pass(1, 20, 0.4)
-			w.looking.Wait()
+			w.around.measuring.running.Wait()
 		}
 	}
 	// rate is what the job may send, in Mbit/s. The kernel sends a little by itself.

@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -31,23 +29,23 @@ type jobActuator interface {
 // jobHost is the controller of one host's best-effort jobs. It passes plans and outcomes between
 // the co-location step and the actuator, and reports the results.
 type jobHost struct {
-	host, pool, name string
-	mode             trimtab.Mode
-	period, maxAge   time.Duration
-	services         []serviceConfig
-	jobs             map[string]config.Workload
-	knobs            jobKnobs
-	actuator         jobActuator
-	registry         *jobs.Registry
-	metrics          *metric.Set
-	logger           *slog.Logger
-
-	files *jobs.Files
+	host, pool, policy string
+	mode               trimtab.Mode
+	period             time.Duration
+	jobs               map[string]config.Workload
+	knobs              jobKnobs
+	actuator           jobActuator
+	registry           *jobs.Registry
+	files              *jobs.Files
+	metrics            *metric.Set
+	logger             *slog.Logger
 	// around measures the other inputs of the step; nil: none can be measured.
-	around *around
-
+	around  *around
+	reports *serviceReports
 	// bus receives the state of the jobs; nil: it is not published.
 	bus publisher
+	// savedState stores the state that outlives the process; nil: nothing is stored.
+	savedState *savedState
 
 	// Used by the loop alone.
 	frame agent.Loop[*jobsSeen, *done]
@@ -56,28 +54,10 @@ type jobHost struct {
 	// given is the CPU time that jobs had, in core-seconds; reclaimed is the number of cores taken
 	// back.
 	given, reclaimed float64
-	// told is the state published last, at toldAt.
-	told   *view.Colocation
-	toldAt time.Time
-	// savedState stores the state that outlives the process; nil: nothing is stored.
-	savedState *savedState
-	keeping    atomic.Bool
-	keeps      sync.WaitGroup
-	// measuring says that a measurement runs concurrently with the decisions.
-	measuring atomic.Bool
-	looking   sync.WaitGroup
+	published        published
 
-	mu sync.Mutex
-	// heard has the time of each service's last report, by its sender's clock; news has the reports
-	// that the step has not read yet.
-	heard map[string]time.Time
-	// found is when this host last looked for the groups of services.
-	found time.Time
-	news  []*colocation.Contributions
-	// surroundings is the measurement since the last tick; nil: there is none.
-	surroundings *colocate.Surroundings
-	stands       map[string]*colocation.Contributions
-	shown        *view.Colocation
+	mu    sync.Mutex
+	shown *view.Colocation
 }
 
 func newJobHost(cfg *config.Config, host string, a jobActuator, r *jobs.Registry, knobs jobKnobs, services []serviceConfig) (*jobHost, error) {
@@ -86,16 +66,13 @@ func newJobHost(cfg *config.Config, host string, a jobActuator, r *jobs.Registry
 	if err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
-	around := aroundOf(cfg, host, knobs)
 	h := &jobHost{
-		around: around,
-		host:   host, pool: colocation.JobsPool(cfg.Pool.Name), name: c.Policy, mode: c.Mode, period: c.Period, maxAge: c.MaxAge,
-		services: slices.Clone(services), jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r,
-		metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler),
-		heard: map[string]time.Time{}, stands: map[string]*colocation.Contributions{},
+		host: host, pool: colocation.JobsPool(cfg.Pool.Name), policy: c.Policy, mode: c.Mode, period: c.Period,
+		jobs: jobsOf(cfg), knobs: knobs, step: step, actuator: a, registry: r, around: aroundOf(cfg, host, knobs),
+		metrics: metric.NewSet(), logger: slog.New(slog.DiscardHandler), reports: newServiceReports(host, services, c.MaxAge),
 	}
 	h.files = jobs.NewFiles(h.takeFile)
-	h.frame = agent.Loop[*jobsSeen, *done]{Every: h.period, Look: h.look, Decide: h.decide, Act: h.killed, Tell: h.tell, Save: h.keep, SaveEvery: saveThresholds,
+	h.frame = agent.Loop[*jobsSeen, *done]{Every: h.period, Look: h.look, Decide: h.decide, Act: h.killed, Tell: h.tell, Save: h.save, SaveEvery: saveThresholds,
 		Took: func(d time.Duration) { h.metrics.Histogram("trimtab_colocate_step_seconds").Observe(d.Seconds()) }}
 	h.shown = h.blank()
 	return h, nil
@@ -145,14 +122,19 @@ type done struct {
 func (h *jobHost) look(ctx context.Context, now time.Time) *jobsSeen {
 	h.actuator.Tick(ctx)
 	h.files.Poll(now, h.fileSources())
-	seen := &jobsSeen{around: h.takeSurroundings()} // measured since the last round
-	h.measure(ctx, now)
-	h.findServices(now)
+	seen := &jobsSeen{}
+	if h.around != nil {
+		seen.around = h.around.take() // measured since the last round
+		h.around.measure(ctx, now)
+	}
+	if here, changed := h.reports.find(now); changed {
+		h.step.Expect(here)
+	}
 	seen.holding = h.actuator.Holding()
 	seen.all = jobsIn(seen.holding)
 	h.account(now, seen.all)
 	h.forget(seen.all)
-	seen.news = h.takeNews()
+	seen.news = h.reports.take()
 	return seen
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -75,17 +76,38 @@ func placeOf(cfg *config.Config, w *config.Workload, kinds []actuator.Kind) (str
 // lookEvery is how often this host looks for the groups of services.
 const lookEvery = 10 * time.Second
 
-// findServices finds out which services run here if the file does not say so, and tells the step.
-func (h *jobHost) findServices(now time.Time) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.found.IsZero() && now.Sub(h.found) < lookEvery && !now.Before(h.found) {
-		return
+// serviceReports has the services beside the jobs, and the newest report of each.
+type serviceReports struct {
+	host string
+	// maxAge is the age from which a report is stale.
+	maxAge time.Duration
+
+	mu       sync.Mutex
+	services []serviceConfig
+	// found is when this host last looked for the groups of services.
+	found time.Time
+	// sent has the time of each service's last report, by its sender's clock; newest has the report
+	// itself, dated by this host's clock; unread has those that the step has not read yet.
+	sent   map[string]time.Time
+	newest map[string]*colocation.Contributions
+	unread []*colocation.Contributions
+}
+
+func newServiceReports(host string, services []serviceConfig, maxAge time.Duration) *serviceReports {
+	return &serviceReports{host: host, maxAge: maxAge, services: slices.Clone(services),
+		sent: map[string]time.Time{}, newest: map[string]*colocation.Contributions{}}
+}
+
+// find finds out which services run here if the file does not say so, and whether that changed.
+func (r *serviceReports) find(now time.Time) (here []string, changed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.found.IsZero() && now.Sub(r.found) < lookEvery && !now.Before(r.found) {
+		return nil, false
 	}
-	h.found = now
-	changed := false
-	for i := range h.services {
-		s := &h.services[i]
+	r.found = now
+	for i := range r.services {
+		s := &r.services[i]
 		if len(s.places) == 0 {
 			continue
 		}
@@ -96,9 +118,7 @@ func (h *jobHost) findServices(now time.Time) {
 		changed = changed || here != s.here
 		s.here = here
 	}
-	if changed {
-		h.step.Expect(namesHere(h.services))
-	}
+	return namesHere(r.services), changed
 }
 
 // namesHere returns the names of the services that run here.
@@ -114,36 +134,44 @@ func namesHere(services []serviceConfig) (names []string) {
 // hear stores a service's report. It ignores services that are not declared, and those that run
 // nothing here. The age of a report counts from its arrival, since its time is by another host's
 // clock.
-func (h *jobHost) hear(now time.Time, c *colocation.Contributions) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	i := slices.IndexFunc(h.services, func(s serviceConfig) bool { return s.name == c.Workload })
-	if i < 0 || !h.newer(now, c) || !h.services[i].here && !hasPod(c, h.host) && h.stands[c.Workload] == nil {
+func (r *serviceReports) hear(now time.Time, c *colocation.Contributions) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := slices.IndexFunc(r.services, func(s serviceConfig) bool { return s.name == c.Workload })
+	if i < 0 || !r.newer(now, c) || !r.services[i].here && !hasPod(c, r.host) && r.newest[c.Workload] == nil {
 		return
 	}
-	h.heard[c.Workload] = c.Time
+	r.sent[c.Workload] = c.Time
 	own := *c
 	own.Time = now
 	if own.SLO <= 0 {
-		own.SLO = trimtab.SecondsOf(h.services[i].slo)
+		own.SLO = trimtab.SecondsOf(r.services[i].slo)
 	}
-	if !h.services[i].here {
+	if !r.services[i].here {
 		own.Servpods = slices.DeleteFunc(slices.Clone(c.Servpods), func(p colocation.Servpod) bool { return p.Host == "" })
 	}
-	if len(h.news) < 2*len(h.services) {
-		h.news = append(h.news, &own)
+	if len(r.unread) < 2*len(r.services) {
+		r.unread = append(r.unread, &own)
 	}
-	h.stands[c.Workload] = &own
+	r.newest[c.Workload] = &own
 }
 
-// newer reports whether a report of a service is newer than the last one.
-func (h *jobHost) newer(now time.Time, c *colocation.Contributions) bool {
-	last := h.heard[c.Workload]
-	if c.Time.After(last) {
+// newer reports whether a report of a service is newer than the last one. Once that is stale, an
+// older one counts too: the sender's clock may have been set back.
+func (r *serviceReports) newer(now time.Time, c *colocation.Contributions) bool {
+	sent := r.sent[c.Workload]
+	if c.Time.After(sent) {
 		return true
 	}
-	stands := h.stands[c.Workload]
-	return !c.Time.Equal(last) && stands != nil && now.Sub(stands.Time) > h.maxAge
+	last := r.newest[c.Workload]
+	return !c.Time.Equal(sent) && last != nil && now.Sub(last.Time) > r.maxAge
+}
+
+// of returns the newest report of a service; nil: none came.
+func (r *serviceReports) of(workload string) *colocation.Contributions {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.newest[workload]
 }
 
 // hasPod reports whether one of the Servpods is on the host.
@@ -151,13 +179,13 @@ func hasPod(c *colocation.Contributions, host string) bool {
 	return slices.ContainsFunc(c.Servpods, func(p colocation.Servpod) bool { return p.Host == host })
 }
 
-// takeNews removes and returns the reports since the last tick.
-func (h *jobHost) takeNews() []*colocation.Contributions {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	news := h.news
-	h.news = nil
-	return news
+// take removes and returns the reports since the last tick.
+func (r *serviceReports) take() []*colocation.Contributions {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	unread := r.unread
+	r.unread = nil
+	return unread
 }
 
 // jobsIn groups the knobs of a holding by job.

@@ -73,17 +73,17 @@ func TestNobodyRegistersTheGroupOfAWorkloadOrOfAComponent(t *testing.T) {
 func TestAServiceThatWasHeardOfWithATimeInTheFutureIsHeardAgainOnceThatIsStale(t *testing.T) {
 	w := newJobWorld(t, "act", 1)
 	tell := func(at time.Time, tail float64) {
-		w.jobHost.hear(w.now, &colocation.Contributions{Workload: "web", Time: at, Window: 1, Load: 400, MaxLoad: 1000, SLO: 0.1, Tail: &tail, Requests: 1000,
+		w.jobHost.reports.hear(w.now, &colocation.Contributions{Workload: "web", Time: at, Window: 1, Load: 400, MaxLoad: 1000, SLO: 0.1, Tail: &tail, Requests: 1000,
 			Servpods: []colocation.Servpod{{Component: "web", Host: "h", Contribution: 1}}})
 	}
 	tell(w.now.AddDate(50, 0, 0), 0.02)
 	tell(w.now, 0.09)
-	if got := *w.stands["web"].Tail; got != 0.02 {
+	if got := *w.reports.newest["web"].Tail; got != 0.02 {
 		t.Errorf("tail %v: an older value was taken while the newest is fresh", got)
 	}
-	w.now = w.now.Add(w.maxAge + time.Second)
+	w.now = w.now.Add(w.reports.maxAge + time.Second)
 	tell(w.now, 0.09)
-	if got := *w.stands["web"].Tail; got != 0.09 {
+	if got := *w.reports.newest["web"].Tail; got != 0.09 {
 		t.Errorf("tail %v: nothing is heard any more", got)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/trimtab/trimtab/bus"
@@ -31,8 +33,9 @@ const (
 type savedState struct {
 	dir string
 	// key is this host's key in the bucket that open opens; open nil: there is no bucket.
-	key  string
-	open func(ctx context.Context) (bus.Bucket, error)
+	key    string
+	open   func(ctx context.Context) (bus.Bucket, error)
+	saving oneAtATime
 }
 
 func newSavedState(dir, pool, host string, b bus.Bus) *savedState {
@@ -85,16 +88,16 @@ func (k *savedState) load(ctx context.Context, restore func(state []byte) error)
 	return nil
 }
 
-// keep saves the state of the step concurrently with the decisions, so that a disk or link that
+// save saves the state of the step concurrently with the decisions, so that a disk or link that
 // hangs delays none. One save runs at a time.
-func (h *jobHost) keep(ctx context.Context, _ time.Time) {
-	if h.savedState == nil || !h.keeping.CompareAndSwap(false, true) {
+func (h *jobHost) save(ctx context.Context, _ time.Time) {
+	k := h.savedState
+	if k == nil {
 		return
 	}
 	state := h.step.Snapshot()[colocate.SnapshotName]
-	h.keeps.Go(func() {
-		defer h.keeping.Store(false)
-		if err := h.savedState.save(ctx, state); err != nil && ctx.Err() == nil {
+	k.saving.start(func() {
+		if err := k.save(ctx, state); err != nil && ctx.Err() == nil {
 			h.logger.Warn("limits of services may have to be found again after a restart", "err", err)
 		}
 	})
@@ -110,6 +113,22 @@ func (h *jobHost) takeBack(ctx context.Context) {
 
 // close saves the state once more, after the loop has ended.
 func (h *jobHost) close(ctx context.Context) error {
-	h.keeps.Wait()
+	h.savedState.saving.running.Wait()
 	return h.savedState.save(ctx, h.step.Snapshot()[colocate.SnapshotName])
+}
+
+// oneAtATime runs functions concurrently with the decisions, one at a time.
+type oneAtATime struct {
+	busy    atomic.Bool
+	running sync.WaitGroup
+}
+
+// start starts a function, unless one still runs.
+func (o *oneAtATime) start(do func()) {
+	if o.busy.CompareAndSwap(false, true) {
+		o.running.Go(func() {
+			defer o.busy.Store(false)
+			do()
+		})
+	}
 }

@@ -93,7 +93,7 @@ func TestWhatIsFoundIsSavedEachMinute(t *testing.T) {
 	}
 	w.now = w.now.Add(saveThresholds)
 	w.pass(1, 20, 0.4)
-	w.keeps.Wait()
+	w.savedState.saving.running.Wait()
 	if _, err := os.Stat(file); err != nil {
 		t.Error(err)
 	}

@@ -16,7 +16,7 @@ import (
 // blank returns the state to show before the first decision.
 func (h *jobHost) blank() *view.Colocation {
 	return &view.Colocation{
-		Host: h.host, Pool: h.pool, Policy: h.name, Mode: h.mode, Period: trimtab.SecondsOf(h.period), Missing: h.knobs.missing,
+		Host: h.host, Pool: h.pool, Policy: h.policy, Mode: h.mode, Period: trimtab.SecondsOf(h.period), Missing: h.knobs.missing,
 		Services: []view.ServiceHere{}, Jobs: []view.Job{}, Counts: map[string]uint64{}, Decisions: []view.HostDecision{},
 	}
 }
@@ -113,9 +113,9 @@ func (h *jobHost) showServices(now time.Time, status *colocate.Status) []view.Se
 		if l, ok := status.Limits[s.Workload]; ok {
 			one.LoadLimit, one.LoadOrigin, one.SlackLimit, one.SlackOrigin = &l.LoadLimit, l.LoadOrigin, &l.SlackLimit, l.SlackOrigin
 		}
-		if c := h.stands[s.Workload]; c != nil {
+		if c := h.reports.of(s.Workload); c != nil {
 			age := trimtab.SecondsOf(max(0, now.Sub(c.Time)))
-			one.Age, one.SLO, one.Stale = &age, c.SLO, age.Duration() > h.maxAge
+			one.Age, one.SLO, one.Stale = &age, c.SLO, age.Duration() > h.reports.maxAge
 			if c.Tail != nil {
 				tail := trimtab.Seconds(*c.Tail)
 				one.Tail = &tail

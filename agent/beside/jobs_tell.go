@@ -17,16 +17,22 @@ type publisher interface {
 // changes.
 const tellEvery = 5 * time.Second
 
+// published is the state that was published last, and when.
+type published struct {
+	state *view.Colocation
+	at    time.Time
+}
+
 // tell shows the state of the jobs and publishes it: at once if something was decided or done, else
 // every few seconds. Publishing never waits. A message is lost while the link is cut; the next one
 // contains the whole state again.
 func (h *jobHost) tell(ctx context.Context, now time.Time, out *done) {
 	h.show(now, out)
 	c := h.Colocation()
-	if h.bus == nil || c.Time.IsZero() || !isNews(h.told, c) && now.Sub(h.toldAt) < tellEvery {
+	if h.bus == nil || c.Time.IsZero() || !isNews(h.published.state, c) && now.Sub(h.published.at) < tellEvery {
 		return
 	}
-	h.told, h.toldAt = c, now
+	h.published = published{c, now}
 	if err := h.bus.Publish(ctx, c.Brief()); err != nil && ctx.Err() == nil {
 		h.logger.Debug("tell of best-effort jobs", "err", err)
 	}

@@ -136,7 +136,7 @@ func (w *jobWorld) open(file string, kinds []actuator.Kind, m machine) {
 func (w *jobWorld) hear(tail, load float64) {
 	limit, slack := 0.85, 0.1
 	seconds := tail / 1000
-	w.jobHost.hear(w.now, &colocation.Contributions{
+	w.jobHost.reports.hear(w.now, &colocation.Contributions{
 		Workload: "web", Time: w.now, Window: 1, Load: load * 1000, MaxLoad: 1000, SLO: 0.1, Quantile: 0.99, Tail: &seconds, Requests: 1000, Levels: 9,
 		Servpods: []colocation.Servpod{{Component: "web", Host: "h", Contribution: 1, LoadLimit: &limit, Origin: colocation.FromHistory, SlackLimit: &slack, SlackOrigin: colocation.FromSearch}},
 	})
@@ -440,16 +440,16 @@ func TestInAFleetAServiceCountsOnTheHostsThatHaveItsGroup(t *testing.T) {
 
 func TestAServiceThatNobodyDeclaredOrThatRunsElsewhereDecidesNothing(t *testing.T) {
 	w := newJobWorld(t, "act", 1)
-	w.services = append(w.services, serviceConfig{name: "far", slo: time.Second})
+	w.reports.services = append(w.reports.services, serviceConfig{name: "far", slo: time.Second})
 	tail := 9.0
 	for _, name := range []string{"stranger", "far"} {
-		w.jobHost.hear(w.now, &colocation.Contributions{Workload: name, Time: w.now, SLO: 1, Tail: &tail, Servpods: []colocation.Servpod{{Component: "x", Host: "other"}}})
+		w.jobHost.reports.hear(w.now, &colocation.Contributions{Workload: name, Time: w.now, SLO: 1, Tail: &tail, Servpods: []colocation.Servpod{{Component: "x", Host: "other"}}})
 	}
 	w.pass(3, 20, 0.4)
 	if c := w.Colocation(); len(c.Services) != 1 || c.Last.Verb != "AllowBEGrowth" {
 		t.Errorf("%+v %+v", c.Services, c.Last)
 	}
-	w.jobHost.hear(w.now, &colocation.Contributions{Workload: "far", Time: w.now, SLO: 1, Tail: &tail, Servpods: []colocation.Servpod{{Component: "x", Host: "h"}}})
+	w.jobHost.reports.hear(w.now, &colocation.Contributions{Workload: "far", Time: w.now, SLO: 1, Tail: &tail, Servpods: []colocation.Servpod{{Component: "x", Host: "h"}}})
 	w.pass(1, 20, 0.4)
 	if c := w.Colocation(); len(c.Services) != 2 || c.Last.Verb != "StopBE" || c.Last.By != "far" {
 		t.Errorf("%+v %+v", c.Services, c.Last)

@@ -31,7 +31,7 @@ func (p *Path) account() {
 		s.sampled = s.sampled || n.flags&trimtab.FlagAdjusted != 0
 		c := w.cell(p.places.places[n.place].base)
 		c.Spans += float64(n.adjusted)
-		if n.known {
+		if n.known && !p.refused(n) {
 			c.Sojourn.Add(seconds(n.duration()-n.below.covered), float64(n.adjusted))
 		}
 	}
@@ -81,7 +81,7 @@ func (p *Path) accountTop(n *node) {
 	if failed {
 		s.errors += weight
 	}
-	if !n.known {
+	if !n.known || p.refused(n) {
 		return
 	}
 	s.latency.Add(seconds(n.duration()), weight)
@@ -93,6 +93,11 @@ func (p *Path) accountTop(n *node) {
 	case !failed:
 		s.under += weight
 	}
+}
+
+// refused reports whether a gate did not pass the request of n on to the workload.
+func (p *Path) refused(n *node) bool {
+	return n.workload != noWorkload && p.places.workloads[n.workload].instances.refuses(n.instance)
 }
 
 // sumOf returns the sums that a request counts in: those of its workload or, for a request without

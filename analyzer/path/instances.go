@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/codes"
 )
 
 // instanceID numbers an instance within its workload. unnamed stands for spans whose resource
@@ -20,6 +21,8 @@ const (
 	maxInstanceBytes, maxAllInstanceBytes = 128 << 10, 16 << 20
 	// instanceBytes is the memory that an instance takes in addition to its names.
 	instanceBytes = 64
+	// maxClasses bounds the classes of refused requests.
+	maxClasses = 17
 )
 
 // sender is the place and instance that a resource belongs to.
@@ -36,6 +39,9 @@ type instance struct {
 	host  string
 	names []string // shared with sketches, and never changed
 	key   string
+	// refused is the class of the requests, "" for an instance: requests that a gate refused are
+	// counted like those of an instance.
+	refused string
 	// seen is when it was last in a frame, Unix ns.
 	seen int64
 }
@@ -47,8 +53,9 @@ type instances struct {
 	byKey map[string]instanceID
 	known []instance // by number; the first is not used
 	spare []instanceID
-	// bytes is the memory that they take.
-	bytes int
+	// bytes is the memory that they take; classes is how many stand for a class of refused
+	// requests.
+	bytes, classes int
 }
 
 // hostOf returns the host that a resource names, "" if none: first the node of a pod, since the
@@ -81,11 +88,15 @@ func fit(name string) bool { return name != "" && len(name) <= maxName && utf8.V
 // of discovered workloads is not counted by instance.
 func (p *places) instance(workload int, attrs []trimtab.Attr) instanceID {
 	x := instance{host: hostOf(attrs), names: namesOf(attrs), seen: p.now}
-	if x.host == "" && len(x.names) == 0 {
-		return unnamed
-	}
-	x.key = strings.Join(append([]string{x.host}, x.names...), "\x00")
 	of := &p.workloads[workload].instances
+	switch class, refused := attribute(attrs, codes.RefusedAttribute); {
+	case refused:
+		x = of.refusal(class, p.now)
+	case x.host == "" && len(x.names) == 0:
+		return unnamed
+	default:
+		x.key = strings.Join(append([]string{x.host}, x.names...), "\x00")
+	}
 	if id, ok := of.byKey[x.key]; ok {
 		of.known[id].seen = p.now
 		return id
@@ -116,6 +127,9 @@ func (of *instances) add(x instance) instanceID {
 		of.known = append(of.known, instance{})
 	}
 	of.known[id] = x
+	if x.refused != "" {
+		of.classes++
+	}
 	of.byKey[x.key] = id
 	of.bytes += x.size()
 	return id
@@ -131,6 +145,9 @@ func (of *instances) forget(since int64) (bytes int) {
 		bytes += x.size()
 		delete(of.byKey, x.key)
 		of.spare = append(of.spare, instanceID(id))
+		if x.refused != "" {
+			of.classes--
+		}
 		*x = instance{}
 	}
 	of.bytes -= bytes
@@ -148,11 +165,38 @@ func (of *instances) compare(a, b instanceID) int {
 // loads returns the requests of each instance in the form that sketches use.
 func (of *instances) loads(requests []float64) (out []trimtab.InstanceLoad) {
 	for id, n := range requests {
-		if n > 0 {
-			x := &of.known[id]
-			out = append(out, trimtab.InstanceLoad{Host: x.host, Names: x.names, Requests: n})
+		if n == 0 || of.refuses(instanceID(id)) {
+			continue
 		}
+		x := &of.known[id]
+		out = append(out, trimtab.InstanceLoad{Host: x.host, Names: x.names, Requests: n})
 	}
 	slices.SortFunc(out, trimtab.InstanceLoad.Compare)
+	return out
+}
+
+// refusal stands for the refused requests of a class. Classes beyond the limit count together.
+func (of *instances) refusal(class string, now int64) instance {
+	key := func(class string) string { return "\x00refused\x00" + class }
+	class = cleanName(class)
+	if _, known := of.byKey[key(class)]; class == "" || !known && of.classes >= maxClasses-1 {
+		class = Other
+	}
+	return instance{refused: class, key: key(class), seen: now}
+}
+
+// refuses reports whether id stands for requests that a gate refused.
+func (of *instances) refuses(id instanceID) bool { return id != unnamed && of.known[id].refused != "" }
+
+// refused returns the refused requests by class, nil if there are none.
+func (of *instances) refused(requests []float64) (out map[string]float64) {
+	for id, n := range requests {
+		if n > 0 && of.refuses(instanceID(id)) {
+			if out == nil {
+				out = map[string]float64{}
+			}
+			out[of.known[id].refused] += n
+		}
+	}
 	return out
 }

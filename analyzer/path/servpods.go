@@ -162,7 +162,7 @@ func (p *Path) contribute() {
 	for i := range t.nodes {
 		n := &t.nodes[i]
 		if n.duplicate || n.top != int32(i) || !n.known || n.workload == noWorkload || n.role == innerRole || n.faults&late != 0 ||
-			p.places.workloads[n.workload].threshold <= 0 || p.nested(n) {
+			p.places.workloads[n.workload].threshold <= 0 || p.refused(n) || p.nested(n) {
 			continue
 		}
 		if !begun {

@@ -246,6 +246,7 @@ func (w *windows) sketch(x *window, workload int32, s *sum, now int64, from *sen
 		Threshold: trimtab.SecondsOf(time.Duration(about.threshold)),
 		Under:     s.under,
 		Errors:    s.errors,
+		Refused:   about.instances.refused(s.served),
 		Late:      s.late,
 		Wait:      trimtab.Seconds(seconds(max(0, now-(x.number+1)*every))),
 		Missing:   from.group(workload).part(),

@@ -18,6 +18,8 @@ type Report struct {
 	// Requests is the number of requests of which Performance is a fraction. Fresh is how many of
 	// them were in no earlier report, since windows overlap.
 	Requests, Fresh float64
+	// Refused is how many requests per second a gate did not pass on, by class: part of Load.
+	Refused map[string]float64
 	// Window is the time before PerfAt that the performance covers; 0: the interval.
 	Window     time.Duration
 	Sigma      float64

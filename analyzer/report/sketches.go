@@ -48,6 +48,8 @@ func (p Sketches) Cells(partitions int, length time.Duration) (present, whole in
 // Spans is the content of the merged sketches of an interval.
 type Spans struct {
 	Requests, Under float64
+	// Refused is how many of the Requests a gate did not pass on, by class.
+	Refused map[string]float64
 	// Read is the number of requests whose spans were read, at most Requests.
 	Read    float64
 	Load    float64
@@ -84,7 +86,8 @@ func (p Sketches) Merge(partitions int, length, latency time.Duration) (s Spans,
 		counted += float64(x.Spans)
 		s.Latency.Merge(&x.Latency)
 		s.Begun = sumBegun(s.Begun, x.Begun, x.Requests)
-		s.Visits += x.Requests
+		s.Visits += x.Requests - refusedOf(x)
+		s.Refused = sumRefused(s.Refused, x.Refused)
 		for _, name := range slices.Sorted(maps.Keys(x.Components)) {
 			if i, found := slices.BinarySearch(s.Components, name); !found {
 				s.Components = slices.Insert(s.Components, i, name)
@@ -119,7 +122,46 @@ func underOf(p *trimtab.Sketch, latency time.Duration) float64 {
 		return math.Min(p.Under, p.Requests)
 	}
 	below, _ := p.Latency.FractionBelow(latency.Seconds())
-	return math.Min(below*p.Requests, p.Requests-math.Min(p.Errors, p.Requests))
+	return math.Min(below*(p.Requests-refusedOf(p)), p.Requests-math.Min(p.Errors, p.Requests))
+}
+
+// refusedOf returns how many requests of p a gate did not pass on.
+func refusedOf(p *trimtab.Sketch) float64 {
+	return math.Min(sumOf(p.Refused), p.Requests)
+}
+
+// maxClasses bounds the classes of refused requests. Those beyond it are counted as other.
+const (
+	maxClasses = 17
+	other      = "other"
+)
+
+// sumRefused adds the numbers of refused requests by class.
+func sumRefused(to, refused map[string]float64) map[string]float64 {
+	for _, class := range slices.Sorted(maps.Keys(refused)) {
+		if to == nil {
+			to = map[string]float64{}
+		}
+		if _, known := to[class]; !known && len(to) >= maxClasses-1 {
+			to[other] += refused[class]
+			continue
+		}
+		to[class] += refused[class]
+	}
+	return to
+}
+
+// sumOf adds up the requests of all classes.
+func sumOf(byClass map[string]float64) (sum float64) {
+	for _, class := range slices.Sorted(maps.Keys(byClass)) {
+		sum += byClass[class]
+	}
+	return sum
+}
+
+// Served is how many of the requests the workload itself answered.
+func (s *Spans) Served() float64 {
+	return math.Max(0, s.Requests-sumOf(s.Refused))
 }
 
 // sumBegun adds the numbers of requests by when they began.

@@ -37,9 +37,8 @@ type Config struct {
 	// Lease is the lease of the plans that an Agent carries out: within a sixth of it, and 4 to
 	// 20 s, the agent notices that a consumer no longer answers. 0: 4 s.
 	Lease time.Duration
-	// Credentials is a NATS .creds file, NKey the file of an nkey seed, Token the token itself:
-	// at most one of them is set. A user and a password go into URL.
-	Credentials, NKey, Token string
+	// Login is what this process shows to the external server.
+	Login Login
 	// CA, Cert and Key are PEM files for TLS to the external server; Cert and Key are set
 	// together.
 	CA, Cert, Key string
@@ -71,6 +70,13 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// Login is the secret of a client: at most one of the fields is set. A user and a password go into
+// [Config].URL.
+type Login struct {
+	// Credentials is a NATS .creds file, NKey the file of an nkey seed, Token the token itself.
+	Credentials, NKey, Token string
+}
+
 // Validate fills nothing in; it returns ErrInvalid or ErrRefused with the
 // field that is wrong.
 func (c *Config) Validate() error {
@@ -83,9 +89,9 @@ func (c *Config) Validate() error {
 		return trimtab.Invalidf("listen on %s: there is no embedded server beside %s", c.Listen, c.URL)
 	case (c.Cert == "") != (c.Key == ""):
 		return trimtab.Invalidf("bus: a certificate and its key come together")
-	case c.Credentials != "" && c.NKey != "", c.Token != "" && c.Credentials+c.NKey != "":
+	case c.Login.Credentials != "" && c.Login.NKey != "", c.Login.Token != "" && c.Login.Credentials+c.Login.NKey != "":
 		return trimtab.Invalidf("bus: credentials, an nkey or a token, not several of them")
-	case c.URL == "" && (c.Credentials+c.NKey+c.Token+c.CA+c.Cert != "" || c.TLS != nil):
+	case c.URL == "" && (c.Login.Credentials+c.Login.NKey+c.Login.Token+c.CA+c.Cert != "" || c.TLS != nil):
 		return trimtab.Invalidf("bus: TLS and credentials are for an external server, and there is no URL")
 	case c.URL == "" && c.Role != "":
 		return trimtab.Invalidf("bus: a %s needs the URL of the server on which it meets the others", c.Role)
@@ -199,16 +205,16 @@ func (c *Config) secure() ([]nats.Option, error) {
 			opts = append(opts, nats.ClientCert(c.Cert, c.Key))
 		}
 	}
-	if c.Token != "" {
-		opts = append(opts, nats.Token(c.Token))
+	if c.Login.Token != "" {
+		opts = append(opts, nats.Token(c.Login.Token))
 	}
-	if c.Credentials != "" {
-		opts = append(opts, nats.UserCredentials(c.Credentials))
+	if c.Login.Credentials != "" {
+		opts = append(opts, nats.UserCredentials(c.Login.Credentials))
 	}
-	if c.NKey != "" {
-		o, err := nats.NkeyOptionFromSeed(c.NKey)
+	if c.Login.NKey != "" {
+		o, err := nats.NkeyOptionFromSeed(c.Login.NKey)
 		if err != nil {
-			return nil, fmt.Errorf("read nkey %s: %w", c.NKey, err)
+			return nil, fmt.Errorf("read nkey %s: %w", c.Login.NKey, err)
 		}
 		opts = append(opts, o)
 	}

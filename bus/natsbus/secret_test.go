@@ -157,18 +157,18 @@ func TestAServerWithSecretsIsReachedWithTheRightOnesOnly(t *testing.T) {
 		right  Config
 		wrong  map[string]Config // by what the error must say
 	}{
-		"token": {server.Options{Authorization: "s3cret"}, Config{Token: "s3cret"},
-			map[string]Config{"not accepted": {Token: "s4cret"}, "Authorization Violation": {}}},
+		"token": {server.Options{Authorization: "s3cret"}, Config{Login: Login{Token: "s3cret"}},
+			map[string]Config{"not accepted": {Login: Login{Token: "s4cret"}}, "Authorization Violation": {}}},
 		"user and password": {server.Options{Username: "me", Password: "s3cret"}, Config{URL: "nats://me:s3cret@"},
 			map[string]Config{"not accepted": {URL: "nats://me:s4cret@"}}},
-		"nkey": {server.Options{Nkeys: []*server.NkeyUser{{Nkey: public}}}, Config{NKey: nkey},
-			map[string]Config{"not accepted": {NKey: otherKey}, "read nkey": {NKey: nkey + "x"}}},
+		"nkey": {server.Options{Nkeys: []*server.NkeyUser{{Nkey: public}}}, Config{Login: Login{NKey: nkey}},
+			map[string]Config{"not accepted": {Login: Login{NKey: otherKey}}, "read nkey": {Login: Login{NKey: nkey + "x"}}}},
 		"TLS": {server.Options{TLSConfig: good.config()}, Config{CA: good.file},
 			map[string]Config{"unknown authority": {CA: bad.file}, "cert.pem.none": {CA: good.file + ".none"}}},
 		"TLS with client certificates": {server.Options{TLSConfig: mutual}, Config{CA: good.file, Cert: cert, Key: key},
 			map[string]Config{"tls": {CA: good.file, Cert: foreignCert, Key: foreignKey}}},
-		"TLS and token": {server.Options{TLSConfig: good.config(), Authorization: "s3cret"}, Config{CA: good.file, Token: "s3cret"},
-			map[string]Config{"not accepted": {CA: good.file, Token: "s4cret"}, "unknown authority": {CA: bad.file, Token: "s3cret"}}},
+		"TLS and token": {server.Options{TLSConfig: good.config(), Authorization: "s3cret"}, Config{CA: good.file, Login: Login{Token: "s3cret"}},
+			map[string]Config{"not accepted": {CA: good.file, Login: Login{Token: "s4cret"}}, "unknown authority": {CA: bad.file, Login: Login{Token: "s3cret"}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := serve(t, c.server)
@@ -219,7 +219,7 @@ func TestABusThatIsRefusedForAWhileComesBack(t *testing.T) {
 	t.Parallel()
 	var d doorman
 	s := serve(t, server.Options{CustomClientAuthentication: &d})
-	b := open(t, Config{URL: "nats://" + s.Addr().String(), Token: "s3cret"})
+	b := open(t, Config{URL: "nats://" + s.Addr().String(), Login: Login{Token: "s3cret"}})
 	d.shut.Store(true)
 	if err := b.conn.ForceReconnect(); err != nil {
 		t.Fatal(err)
@@ -240,8 +240,8 @@ func TestATokenInAURLIsNotShown(t *testing.T) {
 
 func TestSecretsAreForOneServerAndOfOneKind(t *testing.T) {
 	for _, c := range []Config{
-		{Dir: "d", Token: "t"}, {Dir: "d", CA: "ca.pem"}, {Dir: "d", TLS: &tls.Config{}},
-		{URL: "nats://n", Token: "t", NKey: "seed"}, {URL: "nats://n", Credentials: "c", NKey: "seed"},
+		{Dir: "d", Login: Login{Token: "t"}}, {Dir: "d", CA: "ca.pem"}, {Dir: "d", TLS: &tls.Config{}},
+		{URL: "nats://n", Login: Login{Token: "t", NKey: "seed"}}, {URL: "nats://n", Login: Login{Credentials: "c", NKey: "seed"}},
 	} {
 		c.Source = "x"
 		if err := c.Validate(); !errors.Is(err, trimtab.ErrInvalid) {

@@ -27,27 +27,24 @@ type benchDRFCmd struct {
 	SD           float64       `name:"sd" help:"Its standard deviation." default:"16"`
 	Zipf         float64       `help:"Exponent by which some resources are more popular; 0: all the same." default:"0"`
 	Finite       float64       `help:"Share of the tenants with a limited demand, 0 to 1." default:"0"`
-	Threads      int           `help:"Threads of the solver; with more than one, one is measured too." default:"1"`
 	Seed         uint64        `help:"Seed of the random pool." default:"1"`
 	Deadline     time.Duration `help:"Also solve with a deadline, as in 50ms. 0: without." default:"0s"`
 	DeadlinePart float64       `help:"Without --deadline: also solve with a deadline at this share of the full solve's time, as in 0.1. 0: without." default:"0"`
 	Repeat       int           `help:"How often each is measured; the least time counts." default:"3"`
-	Warm         bool          `help:"Also measure a layout made from the solve before, after some of the tenants changed." default:"true" negatable:""`
-	Changed      float64       `help:"Share of the tenants that changed since then, 0 to 1." default:"0.01"`
 	Rounds       bool          `help:"Also measure the textbook algorithm, if the size allows it." default:"true" negatable:""`
 	Output       string        `short:"o" help:"text, json or yaml." enum:"text,json,yaml" default:"text"`
 }
 
 // Example is shown by --help.
 func (benchDRFCmd) Example() string {
-	return "trimtab-lab bench drf --tenants 1000000 --resources 100000 --threads 2\ntrimtab-lab bench drf --tenants 100000 --resources 10000 --deadline 2ms -o json"
+	return "trimtab-lab bench drf --tenants 1000000 --resources 100000\ntrimtab-lab bench drf --tenants 100000 --resources 10000 --deadline 2ms -o json"
 }
 
 // Run measures and prints.
 func (c *benchDRFCmd) Run(ctx context.Context, t terminal) error {
 	o := bench.Options{
-		Pool:    bench.Pool{Tenants: c.Tenants, Resources: c.Resources, Mean: c.Mean, SD: c.SD, Zipf: c.Zipf, Finite: c.Finite, Seed: c.Seed},
-		Threads: c.Threads, Repeat: c.Repeat, Deadline: c.Deadline, DeadlinePart: c.DeadlinePart, Warm: c.Warm, Changed: c.Changed, Rounds: c.Rounds,
+		Pool:   bench.Pool{Tenants: c.Tenants, Resources: c.Resources, Mean: c.Mean, SD: c.SD, Zipf: c.Zipf, Finite: c.Finite, Seed: c.Seed},
+		Repeat: c.Repeat, Deadline: c.Deadline, DeadlinePart: c.DeadlinePart, Rounds: c.Rounds,
 	}
 	line := newStatusLine(t.err)
 	o.Progress = line.say
@@ -57,14 +54,14 @@ func (c *benchDRFCmd) Run(ctx context.Context, t terminal) error {
 		return errors.Join(cli.Print(t.out, c.Output, r, func(w io.Writer) { printBench(w, &r) }), fmt.Errorf("bench drf: printed is what was measured: %w", ctx.Err()))
 	}
 	if err != nil {
-		return hint.Add(err, "fewer tenants or resources need less memory; --no-warm halves it")
+		return hint.Add(err, "fewer tenants or resources need less memory")
 	}
 	return cli.Print(t.out, c.Output, r, func(w io.Writer) { printBench(w, &r) })
 }
 
 // printBench prints the report for people: a figure, and what it is against.
 func printBench(w io.Writer, r *bench.Report) {
-	fmt.Fprintf(w, "%d tenants, %d resources, %d entries, %d threads\n\n", r.Tenants, r.Resources, r.Entries, r.Threads)
+	fmt.Fprintf(w, "%d tenants, %d resources, %d entries\n\n", r.Tenants, r.Resources, r.Entries)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	row := func(what string, seconds float64, format string, args ...any) {
 		fmt.Fprintf(tw, "%s\t%s\t%s\n", what, duration(seconds), fmt.Sprintf(format, args...))
@@ -73,21 +70,6 @@ func printBench(w io.Writer, r *bench.Report) {
 	row("floor", r.FloorSeconds, "all rows streamed once, each entry added to its resource's place in the solver's array, 16 bytes each; %s of CPU", duration(r.FloorCPUSeconds))
 	row("  narrow", r.NarrowFloorSeconds, "the same in an array of 8 bytes each; the solve is %.1f times that", r.OverNarrowFloor)
 	row("solve", r.SolveSeconds, "exact; %.1f times the floor, %.1f in turn, %.1f ns an entry; %s of CPU", r.OverFloor, r.PairedOverFloor, r.NsPerEntry, duration(r.SolveCPUSeconds))
-	if r.OneThreadSeconds != nil {
-		bits := "the same bits"
-		if !*r.SameBits {
-			bits = "OTHER BITS"
-		}
-		row("one thread", *r.OneThreadSeconds, "%d threads are %.2f times as fast, %.2f undisturbed; %s", r.Threads,
-			*r.OneThreadSeconds/r.SolveSeconds, *r.OneThreadQuietSeconds/r.QuietSeconds, bits)
-		row("  serial", *r.SerialSeconds, "only one thread has work; %.2f of one thread's solve", *r.SerialSeconds / *r.OneThreadQuietSeconds)
-		row("  at best", *r.AtBestSeconds, "with free loops and nothing shared: %.2f times as fast", *r.OneThreadQuietSeconds / *r.AtBestSeconds)
-	}
-	if r.WarmSeconds != nil {
-		row("warm", *r.WarmSeconds, "after %.3g%% changed; %.2f of the cold solve measured in turn", 100*r.Changed, *r.WarmOverCold)
-		row("  relayout", *r.RelayoutSeconds, "between two intervals")
-		row("  updates", *r.UpdateSeconds, "of these tenants, in place")
-	}
 	if r.RoundsSeconds != nil {
 		row("rounds", *r.RoundsSeconds, "the textbook: %d rounds, %.0f times the solve, levels within %.1g", *r.Rounds, *r.RoundsSeconds/r.SolveSeconds, *r.RoundsAway)
 	}

@@ -64,7 +64,7 @@ func TestEveryCommandLineOfThePagesHasOnlyCommandsAndFlagsThatExist(t *testing.T
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line, want := range map[string]string{"trimtab-lab sim cilantr": "cilantr", "trimtab-lab sim rose --sed 2": "--sed", "trimtab-lab bench drf --no-warm --repeat 2": ""} {
+	for line, want := range map[string]string{"trimtab-lab sim cilantr": "cilantr", "trimtab-lab sim rose --sed 2": "--sed", "trimtab-lab bench drf --no-rounds --repeat 2": ""} {
 		if got := unknown(k.Model.Node, line); got != want {
 			t.Errorf("%s: found %q unknown, want %q", line, got, want)
 		}

@@ -13,28 +13,49 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
+// shrinkPages makes the kernel map the pages of this program's own file one at a time, where it can
+// do that, and drops those that are resident.
+func shrinkPages() error {
+	own, err := ownPages()
+	if err != nil {
+		return err
+	}
+	_ = mapSingly(own) // without, the process works, too, and takes more memory
+	_, err = dropPages()
+	return err
+}
+
 // dropPages drops the resident pages of this program's own file: code and constants that ran
 // once, mostly at the start, count as resident until the kernel needs memory. A page that is used
 // again comes from the page cache, also where the file was replaced or removed. It returns how
 // many bytes were resident.
 func dropPages() (int64, error) {
-	f, err := os.Open("/proc/self/smaps")
+	own, err := ownPages()
 	if err != nil {
-		return 0, fmt.Errorf("drop pages of the program: %w", err)
-	}
-	defer f.Close()
-	all, err := readMappings(f)
-	if err != nil {
-		return 0, fmt.Errorf("drop pages of the program: %w", err)
+		return 0, err
 	}
 	sum := int64(0)
-	for _, m := range ownClean(all, reflect.ValueOf(dropPages).Pointer()) {
+	for _, m := range own {
 		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, m.start, m.end-m.start, syscall.MADV_DONTNEED); errno != 0 {
 			return sum, fmt.Errorf("drop pages of the program: %w", errno)
 		}
 		sum += m.resident
 	}
 	return sum, nil
+}
+
+// ownPages returns what [ownClean] finds of this process.
+func ownPages() ([]mapping, error) {
+	f, err := os.Open("/proc/self/smaps")
+	if err != nil {
+		return nil, fmt.Errorf("find pages of the program: %w", err)
+	}
+	defer f.Close()
+	all, err := readMappings(f)
+	if err != nil {
+		return nil, fmt.Errorf("find pages of the program: %w", err)
+	}
+	return ownClean(all, reflect.ValueOf(ownPages).Pointer()), nil
 }
 
 // mapping is a part of a process's memory, as proc_pid_smaps(5) describes it.

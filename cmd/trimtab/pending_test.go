@@ -11,7 +11,7 @@ import (
 func TestExplainAndStatusTellWhatIsPending(t *testing.T) {
 	now, set := trimtab.Units(1), trimtab.Units(3)
 	var explained, status, wide strings.Builder
-	printExplanation(&explained, &view.Explanation{Workload: "shop", Resource: "cpu", Allocation: &now, Pending: &set})
+	printExplanation(&explained, &view.Explanation{Workload: "shop", Condition: view.Condition{Resource: "cpu"}, Holds: view.Holds{Allocation: &now, Pending: &set}})
 	if !strings.Contains(explained.String(), "set to 3 cores, which is not in force yet") {
 		t.Error(explained.String())
 	}

@@ -69,11 +69,13 @@ func haveTests(t *testing.T, promises map[string][]string) {
 func TestU3ExplainPrintsInputsWithAgeRuleBoundsAlternativesAndNextCheck(t *testing.T) {
 	var out strings.Builder
 	printExplanation(&out, &view.Explanation{
-		Workload: "shop", State: "ok", Plan: "1-2", Resource: "cpu", Decision: "raised from 1 to 2",
-		Inputs: []trimtab.Input{{Name: "load", Value: 12, Age: 1.5, Source: "spans"}}, Bounds: []float64{0.8, 0.95},
-		Binding:      trimtab.Binding{Kind: codes.BindingCapacity, Detail: "the pool has no more"},
-		Alternatives: []trimtab.Alternative{{Set: 3, Objective: 0.7, Why: "worse for search"}},
-		NextCheck:    time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local),
+		Workload: "shop", Decided: view.Decided{Decision: "raised from 1 to 2", Plan: "1-2"}, Condition: view.Condition{State: "ok", Resource: "cpu"},
+		Evidence: view.Evidence{Inputs: []trimtab.Input{{Name: "load", Value: 12, Age: 1.5, Source: "spans"}}},
+		Choice: view.Choice{
+			Bounds: []float64{0.8, 0.95}, Binding: trimtab.Binding{Kind: codes.BindingCapacity, Detail: "the pool has no more"},
+			Alternatives: []trimtab.Alternative{{Set: 3, Objective: 0.7, Why: "worse for search"}},
+			NextCheck:    time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local),
+		},
 	})
 	for _, want := range []string{"raised from 1 to 2", "12 requests/s, 1.5 s old, from spans", "the pool has no more", "0.8", "0.95", "3 cores: objective 0.7 (worse for search)", "03:04:05"} {
 		if !strings.Contains(out.String(), want) {

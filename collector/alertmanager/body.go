@@ -2,6 +2,7 @@ package alertmanager
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -135,9 +136,7 @@ func decode(body []byte, take func(group string, a *received)) (message, error) 
 
 // complete derives missing fields, and reports whether a is a valid alert.
 func (a *received) complete(status text) bool {
-	if a.Status == "" {
-		a.Status = status
-	}
+	a.Status = cmp.Or(a.Status, status)
 	if len(a.Labels) == 0 || a.Status != "firing" && a.Status != "resolved" {
 		return false
 	}
@@ -154,9 +153,7 @@ func (a *received) alert(workload, group string, now time.Time) *trimtab.Alert {
 		Fingerprint: short(string(a.Fingerprint), 64), Firing: a.Status == "firing", Time: now,
 		Summary: clean(a.Annotations["summary"], maxSummary),
 	}
-	if out.Name == "" {
-		out.Name = "unnamed"
-	}
+	out.Name = cmp.Or(out.Name, "unnamed")
 	out.Started = timeOf(a.StartsAt)
 	// Most senders leave the end of a firing alert open, as the year 1.
 	if t := timeOf(a.EndsAt); out.Firing && t.After(now) {

@@ -1,6 +1,7 @@
 package alertmanager
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -62,18 +63,10 @@ func (c *Config) validate() error {
 	if c.ReadTimeout < 0 || c.Requests < 0 || c.HeldBytes < 0 {
 		return trimtab.Invalidf("negative bound")
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.ReadTimeout == 0 {
-		c.ReadTimeout = 3 * time.Second
-	}
-	if c.Requests == 0 {
-		c.Requests = 64
-	}
-	if c.HeldBytes == 0 {
-		c.HeldBytes = 8 << 20
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, 3*time.Second)
+	c.Requests = cmp.Or(c.Requests, 64)
+	c.HeldBytes = cmp.Or(c.HeldBytes, 8<<20)
 	if c.TokenFile == "" {
 		return nil
 	}

@@ -5,12 +5,11 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
-	"io"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // maxToken bounds a token file, in bytes.
@@ -20,24 +19,12 @@ const maxToken = 4096
 // never contains the token.
 func readToken(name string) ([sha256.Size]byte, error) {
 	var none [sha256.Size]byte
-	info, err := os.Stat(name)
-	if err != nil {
-		return none, err
-	}
-	if !info.Mode().IsRegular() {
-		return none, trimtab.Invalidf("%s: not a regular file", name)
-	}
-	f, err := os.Open(name)
-	if err != nil {
-		return none, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
+	text, err := hostfs.ReadFile(name, maxToken)
 	if err != nil {
 		return none, err
 	}
 	token := bytes.TrimSpace(text)
-	if len(token) == 0 || len(text) > maxToken {
+	if len(token) == 0 {
 		return none, trimtab.Invalidf("%s: %d bytes, want a token of 1 to %d", name, len(text), maxToken)
 	}
 	return sha256.Sum256(token), nil

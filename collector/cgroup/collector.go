@@ -1,6 +1,7 @@
 package cgroup
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,28 +102,19 @@ func Open(c Config) (*Collector, error) {
 		}
 	}
 	poll.Fill(&c.Interval, DefaultInterval, &c.Metrics, &c.Logger)
-	if c.Accounting == "" {
-		c.Accounting = hostfs.Accounting(c.Root)
+	c.Accounting = cmp.Or(c.Accounting, hostfs.Accounting(c.Root))
+	c.Accounting = cmp.Or(c.Accounting, c.Root)
+	var roots [3]*hostfs.Root
+	for i, dir := range []string{c.Root, c.Accounting, c.Root} {
+		var err error
+		if roots[i], err = hostfs.OpenRoot(dir); err != nil {
+			for _, open := range roots[:i] {
+				err = errors.Join(err, open.Close())
+			}
+			return nil, fmt.Errorf("collect from cgroups: %w", err)
+		}
+		roots[i].KeepOpen()
 	}
-	if c.Accounting == "" {
-		c.Accounting = c.Root
-	}
-	root, err := hostfs.OpenRoot(c.Root)
-	if err != nil {
-		return nil, fmt.Errorf("collect from cgroups: %w", err)
-	}
-	usage, err := hostfs.OpenRoot(c.Accounting)
-	if err != nil {
-		root.Close()
-		return nil, fmt.Errorf("collect from cgroups: %w", err)
-	}
-	members, err := hostfs.OpenRoot(c.Root)
-	if err != nil {
-		return nil, fmt.Errorf("collect from cgroups: %w", errors.Join(err, root.Close(), usage.Close()))
-	}
-	root.KeepOpen()
-	usage.KeepOpen()
-	members.KeepOpen()
 	groups := make([]map[string]*group, len(c.Targets))
 	for i, t := range c.Targets {
 		groups[i] = map[string]*group{}
@@ -130,7 +122,7 @@ func Open(c Config) (*Collector, error) {
 			groups[i][""] = &group{Instance: hostfs.Instance{Path: t.Path}}
 		}
 	}
-	return &Collector{above: map[string]Reading{}, config: c, root: root, usage: usage, members: members, groups: groups, failing: make([]string, len(c.Targets)), again: make([]time.Duration, len(c.Targets))}, nil
+	return &Collector{above: map[string]Reading{}, config: c, root: roots[0], usage: roots[1], members: roots[2], groups: groups, failing: make([]string, len(c.Targets)), again: make([]time.Duration, len(c.Targets))}, nil
 }
 
 // Close releases the hierarchy.

@@ -1,8 +1,6 @@
 package cgroup
 
 import (
-	"errors"
-	"os"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -28,12 +26,8 @@ func Samples(workload string, now time.Time, before, after *Reading, err error) 
 	usage, throttled, allocation := blank(quantity.Usage), blank(quantity.Throttled), blank(quantity.Allocation)
 	all := []*trimtab.Sample{usage, throttled, allocation}
 	if err != nil {
-		why := poll.Unreadable
-		if errors.Is(err, os.ErrNotExist) {
-			why = poll.Absent
-		}
 		for _, s := range all {
-			s.Missing = why
+			s.Missing = poll.WhyMissing(err)
 		}
 		return all
 	}

@@ -5,7 +5,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -197,8 +196,6 @@ func whyNot(err error) string {
 		return unseen
 	case errors.Is(err, os.ErrPermission):
 		return "may not be read: that takes CAP_SYS_PTRACE"
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENODEV):
-		return poll.Absent
 	}
-	return poll.Unreadable
+	return poll.WhyMissing(err)
 }

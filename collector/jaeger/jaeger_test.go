@@ -44,7 +44,7 @@ func (gogo) Unmarshal(b []byte, v any) error {
 }
 
 // start runs a receiver with the service and returns both ends.
-func start(t *testing.T, b *spantest.Bus) (*Service, *grpc.ClientConn) {
+func start(t *testing.T, b *spantest.Bus) (*otlp.Service, *grpc.ClientConn) {
 	t.Helper()
 	set := metric.NewSet()
 	sink, err := collector.Open(collector.Config{Bus: b, Metrics: set})
@@ -99,7 +99,7 @@ func TestJaegersOwnClientIsUnderstood(t *testing.T) {
 	if d := cmp.Diff(want, b.Spans()); d != "" {
 		t.Error(d)
 	}
-	if c := s.Counts(); c.Received != 2 || c.Accepted != 2 {
+	if c := s.From.Counts(); c.Received != 2 || c.Accepted != 2 {
 		t.Errorf("%+v", c)
 	}
 }

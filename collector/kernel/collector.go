@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,9 +77,7 @@ func Open(c Config) (*Collector, error) {
 	if c.Settle <= 0 {
 		c.Settle = DefaultSettle
 	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
-	}
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	p, err := attach()
 	if err != nil {
 		return nil, err

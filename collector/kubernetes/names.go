@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -49,9 +50,7 @@ func (n *Names) OfSpan(attrs []trimtab.Attr) (kube.Ref, error) {
 		return n.ofIP(ip)
 	}
 	if service := of("service.name"); service != "" {
-		if namespace == "" {
-			namespace = of("service.namespace")
-		}
+		namespace = cmp.Or(namespace, of("service.namespace"))
 		return n.ofService(namespace, service)
 	}
 	return kube.Ref{}, fmt.Errorf("find workload of spans: no attribute of theirs names a pod: %w", errUnknown)

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,40 +37,24 @@ func Read(dir, name string) (Reading, error) {
 	if name == "" || name != filepath.Base(name) || name == "." || name == ".." {
 		return Reading{}, trimtab.Invalidf("interface %.40q: want the name of one", name)
 	}
-	if dir == "" {
-		dir = Interfaces
-	}
+	dir = cmp.Or(dir, Interfaces)
 	r := Reading{At: hostfs.BootTime()}
-	text, err := readFile(filepath.Join(dir, name, "statistics", "tx_bytes"))
+	text, err := os.ReadFile(filepath.Join(dir, name, "statistics", "tx_bytes"))
 	if err == nil {
-		r.Bytes, err = strconv.ParseUint(text, 10, 64)
+		r.Bytes, err = strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
 	}
 	if err != nil {
 		return Reading{}, fmt.Errorf("read interface %s: %w", name, err)
 	}
 	// The kernel answers EINVAL for an interface that is down.
-	text, err = readFile(filepath.Join(dir, name, "speed"))
+	text, err = os.ReadFile(filepath.Join(dir, name, "speed"))
 	if err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.EOPNOTSUPP) {
 		return Reading{}, fmt.Errorf("read speed of interface %s: %w", name, err)
 	}
 	if err == nil {
-		r.Bandwidth = ParseSpeed(text)
+		r.Bandwidth = ParseSpeed(string(text))
 	}
 	return r, nil
-}
-
-// maxFile is the longest file that is read, in bytes.
-const maxFile = 64
-
-func readFile(name string) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer f.Close()
-	b := make([]byte, maxFile)
-	n, err := f.Read(b)
-	return strings.TrimSpace(string(b[:n])), err
 }
 
 // ParseSpeed converts the kernel's text of a speed in Mbit/s to bytes per second. It
@@ -117,11 +102,7 @@ func (r *reader) Read(context.Context, []poll.Group) (all []*trimtab.Sample, _ e
 		all = append(all, sent, bandwidth)
 		now, err := Read(r.dir, name)
 		if err != nil {
-			why := poll.Unreadable
-			if errors.Is(err, fs.ErrNotExist) {
-				why = poll.Absent
-			}
-			sent.Missing, bandwidth.Missing = why, why
+			sent.Missing, bandwidth.Missing = poll.WhyMissing(err), poll.WhyMissing(err)
 			delete(r.before, name)
 			continue
 		}

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,12 +46,8 @@ func pressures() []string { return []string{"cpu", "memory", "io"} }
 
 // Read reads everything once.
 func (r Reader) Read() Reading {
-	if r.Proc == "" {
-		r.Proc = "/proc"
-	}
-	if r.Sys == "" {
-		r.Sys = "/sys"
-	}
+	r.Proc = cmp.Or(r.Proc, "/proc")
+	r.Sys = cmp.Or(r.Sys, "/sys")
 	now := Reading{At: hostfs.BootTime(), disks: map[string]uint64{}, waits: map[string]time.Duration{}, links: map[string]link.Reading{}}
 	now.busy, now.all, now.cpus, _ = parseStat(r.text("stat"))
 	now.memory, _ = parseMemory(r.text("meminfo"))

@@ -3,8 +3,6 @@ package otlp
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -62,9 +60,9 @@ func statusBody(asJSON bool, code codes.Code, message string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, 2, protowire.BytesType), message)
 }
 
-// Unavailable returns the gRPC status of a refusal: UNAVAILABLE, with RetryInfo so that senders
+// unavailable returns the gRPC status of a refusal: UNAVAILABLE, with RetryInfo so that senders
 // retry after the pause. Other errors are UNAVAILABLE without it.
-func Unavailable(err error) error {
+func unavailable(err error) error {
 	s := status.New(codes.Unavailable, err.Error())
 	r := collector.AsRefusal(err)
 	if r == nil {
@@ -77,9 +75,9 @@ func Unavailable(err error) error {
 	return detailed.Err()
 }
 
-// Unread classifies gRPC's error on reading a request: the reason to count, and the status to
+// unread classifies gRPC's error on reading a request: the reason to count, and the status to
 // answer with. A body that cannot be decompressed is INVALID_ARGUMENT, where gRPC has INTERNAL.
-func Unread(err error) (reason string, answer error) {
+func unread(err error) (reason string, answer error) {
 	switch s := status.Convert(err); s.Code() {
 	case codes.ResourceExhausted:
 		return "too_large", err
@@ -90,9 +88,4 @@ func Unread(err error) (reason string, answer error) {
 	default:
 		return "malformed", status.Error(codes.InvalidArgument, s.Message())
 	}
-}
-
-// retrySeconds is the value of Retry-After: whole seconds, at least 1.
-func retrySeconds(d time.Duration) string {
-	return strconv.Itoa(max(1, int((d+time.Second-1)/time.Second)))
 }

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"cmp"
 	"crypto/tls"
 	"log/slog"
 	"net"
@@ -34,8 +35,7 @@ type Config struct {
 	// MaxConnections bounds the open connections of each listener; more wait
 	// to be accepted. 0 means 4096.
 	MaxConnections int
-	// Register adds further services to the gRPC server, such as Jaeger's. They use generated
-	// types of protobuf, or [Request] and [Answer].
+	// Register adds further services to the gRPC server, such as Jaeger's; each is a [Service].
 	Register func(grpc.ServiceRegistrar)
 	// Log receives the log of the servers; nil: slog.Default().
 	Log *slog.Logger
@@ -57,21 +57,11 @@ func (c *Config) Validate() error {
 	if c.MaxBody < 0 || c.MaxHeld < 0 || c.Timeout < 0 || c.MaxConnections < 0 {
 		return trimtab.Invalidf("otlp: negative bound")
 	}
-	if c.MaxBody == 0 {
-		c.MaxBody = 16 << 20
-	}
-	if c.MaxHeld == 0 {
-		c.MaxHeld = 4 * int64(c.MaxBody)
-	}
-	if c.Timeout == 0 {
-		c.Timeout = 30 * time.Second
-	}
-	if c.MaxConnections == 0 {
-		c.MaxConnections = 4096
-	}
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.MaxBody = cmp.Or(c.MaxBody, 16<<20)
+	c.MaxHeld = cmp.Or(c.MaxHeld, 4*int64(c.MaxBody))
+	c.Timeout = cmp.Or(c.Timeout, 30*time.Second)
+	c.MaxConnections = cmp.Or(c.MaxConnections, 4096)
+	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.TLS != nil {
 		c.TLS = c.TLS.Clone()
 		c.TLS.MinVersion = max(c.TLS.MinVersion, tls.VersionTLS12)

@@ -3,8 +3,6 @@ package otlp
 import (
 	"context"
 	"time"
-
-	"google.golang.org/grpc"
 )
 
 // deadlineKey finds the cancel function that withDeadline left in a context.
@@ -22,10 +20,4 @@ func release(ctx context.Context) {
 	if cancel, ok := ctx.Value(deadlineKey{}).(context.CancelFunc); ok {
 		cancel()
 	}
-}
-
-// releaseDeadline does the same for generated handlers.
-func releaseDeadline(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	defer release(ctx)
-	return handle(ctx, request)
 }

@@ -18,18 +18,33 @@ import (
 // traceService is the full name of the OTLP service.
 const traceService = "opentelemetry.proto.collector.trace.v1.TraceService"
 
-// service serves Export.
-type service struct {
-	from  *collector.Source
+// Service serves a gRPC method that takes spans. It answers when an analyzer has handled all spans of
+// the request.
+type Service struct {
+	// From sends and counts the spans.
+	From *collector.Source
+	// Scan packs the spans of an encoded request, which is valid only during the call.
+	Scan func(request []byte, cache *collector.ResourceCache, p *collector.Packer) error
+	// Answer encodes the response to a request whose spans were handled.
+	Answer func(p *collector.Packer) ([]byte, error)
+	// Refused counts a request that was refused whole, by reason: before its answer, but for a
+	// request that gRPC cannot read. That one gRPC answers before it says so here.
+	Refused func(reason string)
+
 	cache collector.ResourceCache
-	// refused counts a request that was refused whole, by reason: before its
-	// answer, but for a request that gRPC cannot read. That one gRPC answers
-	// before it says so here.
-	refused func(reason string)
+}
+
+// Register adds a method of a service to the server of a [Receiver], whose codec it needs.
+func (s *Service) Register(r grpc.ServiceRegistrar, service, method string) {
+	r.RegisterService(&grpc.ServiceDesc{
+		ServiceName: service,
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: method, Handler: serve}},
+	}, s)
 }
 
 // newServer returns the gRPC server, with Export and c.Register's services.
-func newServer(c *Config, s *service) *grpc.Server {
+func newServer(c *Config, s *Service) *grpc.Server {
 	options := []grpc.ServerOption{
 		grpc.ForceServerCodecV2(newCodec()),
 		grpc.MaxRecvMsgSize(c.MaxBody),
@@ -49,44 +64,39 @@ func newServer(c *Config, s *service) *grpc.Server {
 		grpc.InTapHandle(func(ctx context.Context, _ *tap.Info) (context.Context, error) {
 			return withDeadline(ctx, c.Timeout)
 		}),
-		grpc.UnaryInterceptor(releaseDeadline),
 		grpc.UnknownServiceHandler(unknown),
 	}
 	if c.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS)))
 	}
 	server := grpc.NewServer(options...)
-	server.RegisterService(&grpc.ServiceDesc{
-		ServiceName: traceService,
-		HandlerType: (*any)(nil),
-		Methods:     []grpc.MethodDesc{{MethodName: "Export", Handler: export}},
-	}, s)
+	s.Register(server, traceService, "Export")
 	if c.Register != nil {
 		c.Register(server)
 	}
 	return server
 }
 
-// export reads one request, waits for the analyzer and answers.
-func export(srv any, ctx context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+// serve reads one request, waits for the analyzer and answers.
+func serve(srv any, ctx context.Context, read func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 	defer release(ctx)
-	s := srv.(*service)
-	packer := s.from.Packer()
-	defer s.from.Recycle(packer)
-	c := call{cache: &s.cache, packer: packer}
+	s := srv.(*Service)
+	packer := s.From.Packer()
+	defer s.From.Recycle(packer)
+	c := call{service: s, packer: packer}
 	if err := read(&c); err != nil {
-		reason, err := Unread(err)
-		s.refused(reason)
+		reason, err := unread(err)
+		s.Refused(reason)
 		return nil, err
 	}
 	if c.err != nil {
-		s.refused("malformed")
+		s.Refused("malformed")
 		return nil, status.Error(codes.InvalidArgument, c.err.Error())
 	}
-	if err := s.from.Send(ctx, packer); err != nil {
-		return nil, Unavailable(err)
+	if err := s.From.Send(ctx, packer); err != nil {
+		return nil, unavailable(err)
 	}
-	return Answer(partialOf(packer).protobuf()), nil
+	return s.Answer(packer)
 }
 
 // unknown answers for services that are not here.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"math"
 	"mime"
 	"net/http"
+	"strconv"
 
 	"google.golang.org/grpc/codes"
 
@@ -104,7 +106,7 @@ func (w *web) traces(rw http.ResponseWriter, r *http.Request) {
 // retryLater sets when the sender of a refused request should retry.
 func retryLater(rw http.ResponseWriter, err error) {
 	if refusal := collector.AsRefusal(err); refusal != nil {
-		rw.Header().Set("Retry-After", retrySeconds(refusal.RetryAfter))
+		rw.Header().Set("Retry-After", strconv.Itoa(max(1, int(math.Ceil(refusal.RetryAfter.Seconds())))))
 	}
 }
 

@@ -1,6 +1,7 @@
 package otlp
 
 import (
+	"bytes"
 	"math"
 	"strconv"
 	"strings"
@@ -77,40 +78,11 @@ func IsResource(key string) bool { return fieldName(key) == "resource" }
 func isWrapper(name string) bool { return name == "result" || name == "trace" }
 
 // field is fieldName for a key's bytes; it allocates nothing for the keys that spans have.
-func field(key []byte) string {
-	switch string(key) {
-	case "traceId":
-		return "traceId"
-	case "spanId":
-		return "spanId"
-	case "parentSpanId":
-		return "parentSpanId"
-	case "traceState":
-		return "traceState"
-	case "startTimeUnixNano":
-		return "startTimeUnixNano"
-	case "endTimeUnixNano":
-		return "endTimeUnixNano"
-	case "kind":
-		return "kind"
-	case "attributes":
-		return "attributes"
-	case "status":
-		return "status"
-	case "name", "events", "links", "flags":
-		return ""
-	case "stringValue":
-		return "stringValue"
-	case "resource":
-		return "resource"
-	case "scopeSpans":
-		return "scopeSpans"
-	case "spans":
-		return "spans"
-	case "scope":
-		return "scope"
+func field(key []byte) []byte {
+	if len(key) == 0 || bytes.IndexByte(key, '_') < 0 && (key[0] < 'A' || key[0] > 'Z') {
+		return key
 	}
-	return fieldName(string(key))
+	return []byte(fieldName(string(key)))
 }
 
 // fieldName returns the lowerCamelCase form of a key: protobuf's JSON may have
@@ -186,7 +158,7 @@ func ScanResourceSpansJSON(rs jsonvalue.Value, cache *collector.ResourceCache, p
 	var raw, scopes jsonvalue.Value
 	others := 0
 	for key, v := range rs.Fields() {
-		switch field(key) {
+		switch string(field(key)) {
 		case "resource":
 			raw = v
 		case "scopeSpans":
@@ -284,7 +256,7 @@ func jsonAny(v jsonvalue.Value) (text string, ok, literal bool) {
 		v = inner // Go's own JSON
 	}
 	for key, v := range v.Fields() {
-		switch field(key) {
+		switch string(field(key)) {
 		case "stringValue":
 			text, ok = v.Text()
 			literal = false
@@ -313,7 +285,7 @@ func ScanSpanJSON(v jsonvalue.Value, p *collector.Packer) error {
 			continue
 		}
 		ok := true
-		switch field(key) {
+		switch string(field(key)) {
 		case "traceId":
 			trace = v
 		case "spanId":

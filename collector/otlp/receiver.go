@@ -49,9 +49,9 @@ func Open(c Config) (*Receiver, error) {
 
 func (r *Receiver) openGRPC() {
 	const name = "otlp_grpc"
-	r.grpc = newServer(&r.config, &service{
-		from:    r.source(name),
-		refused: r.refused(name),
+	r.grpc = newServer(&r.config, &Service{
+		From: r.source(name), Scan: ScanRequest, Refused: r.refused(name),
+		Answer: func(p *collector.Packer) ([]byte, error) { return partialOf(p).protobuf(), nil },
 	})
 }
 

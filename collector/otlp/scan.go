@@ -12,49 +12,42 @@ import (
 	"github.com/trimtab/trimtab/collector/internal/wire"
 )
 
-// The wire types.
-const (
-	varint  = uint64(protowire.VarintType)
-	fixed64 = uint64(protowire.Fixed64Type)
-	length  = uint64(protowire.BytesType)
-)
-
 // Tags of the fields that are read: number<<3 | wire type. The same number
 // with another type is an unknown field, as generated code has it.
 const (
-	requestResourceSpans = 1<<3 | length
+	requestResourceSpans = 1<<3 | wire.Bytes
 
-	resourceSpansResource = 1<<3 | length
-	resourceSpansScopes   = 2<<3 | length
+	resourceSpansResource = 1<<3 | wire.Bytes
+	resourceSpansScopes   = 2<<3 | wire.Bytes
 	// InstrumentationLibrarySpans of OTLP 0.15 to 0.19, which have the form of ScopeSpans.
-	resourceSpansLibraries = 1000<<3 | length
+	resourceSpansLibraries = 1000<<3 | wire.Bytes
 
-	scopeSpansSpans = 2<<3 | length
+	scopeSpansSpans = 2<<3 | wire.Bytes
 
-	spanTraceID   = 1<<3 | length
-	spanID        = 2<<3 | length
-	spanState     = 3<<3 | length
-	spanParentID  = 4<<3 | length
-	spanKind      = 6<<3 | varint
-	spanStart     = 7<<3 | fixed64
-	spanEnd       = 8<<3 | fixed64
-	spanAttribute = 9<<3 | length
-	spanStatus    = 15<<3 | length
+	spanTraceID   = 1<<3 | wire.Bytes
+	spanID        = 2<<3 | wire.Bytes
+	spanState     = 3<<3 | wire.Bytes
+	spanParentID  = 4<<3 | wire.Bytes
+	spanKind      = 6<<3 | wire.Number
+	spanStart     = 7<<3 | wire.Fixed64
+	spanEnd       = 8<<3 | wire.Fixed64
+	spanAttribute = 9<<3 | wire.Bytes
+	spanStatus    = 15<<3 | wire.Bytes
 
-	statusCode = 3<<3 | varint
+	statusCode = 3<<3 | wire.Number
 
-	resourceAttributes = 1<<3 | length
+	resourceAttributes = 1<<3 | wire.Bytes
 
-	keyValueKey   = 1<<3 | length
-	keyValueValue = 2<<3 | length
+	keyValueKey   = 1<<3 | wire.Bytes
+	keyValueValue = 2<<3 | wire.Bytes
 
-	anyText    = 1<<3 | length
-	anyBool    = 2<<3 | varint
-	anyInt     = 3<<3 | varint
-	anyDouble  = 4<<3 | fixed64
-	anyArray   = 5<<3 | length
-	anyKeyList = 6<<3 | length
-	anyBytes   = 7<<3 | length
+	anyText    = 1<<3 | wire.Bytes
+	anyBool    = 2<<3 | wire.Number
+	anyInt     = 3<<3 | wire.Number
+	anyDouble  = 4<<3 | wire.Fixed64
+	anyArray   = 5<<3 | wire.Bytes
+	anyKeyList = 6<<3 | wire.Bytes
+	anyBytes   = 7<<3 | wire.Bytes
 )
 
 // statusError is STATUS_CODE_ERROR.

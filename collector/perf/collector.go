@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -186,11 +184,8 @@ func (c *reader) groupOf(g poll.Group) (group, string) {
 		return group{}, notCounted
 	}
 	id, err := c.counted.Inode(g.Path)
-	switch {
-	case errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV):
-		return group{}, poll.Absent
-	case err != nil:
-		return group{}, poll.Unreadable
+	if err != nil {
+		return group{}, poll.WhyMissing(err)
 	}
 	return group{strings.TrimPrefix(g.Path, "/"), id}, ""
 }
@@ -206,10 +201,8 @@ func (c *reader) waits(threads *waits.Threads, g poll.Group, now *seen) (value, 
 	switch {
 	case errors.Is(err, waits.ErrTooMany), errors.Is(err, waits.ErrLater):
 		return value{missing: tooMany}, 0
-	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENODEV):
-		return value{missing: poll.Absent}, 0
 	case err != nil:
-		return value{missing: poll.Unreadable}, 0
+		return value{missing: poll.WhyMissing(err)}, 0
 	}
 	was := c.before[g]
 	if was == nil {

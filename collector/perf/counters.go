@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -21,9 +20,6 @@ const MaxDescriptors = 65536
 
 // spared is the number of descriptors reserved for the rest of the process.
 const spared = 64
-
-// maxCPUs bounds the numbers of CPUs.
-const maxCPUs = 1 << 16
 
 // counters has the counters of one control group on all CPUs.
 type counters struct {
@@ -118,30 +114,11 @@ func onlineCPUs() ([]int, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find CPUs: %w", err)
 	}
-	cpus, err := parseCPUs(strings.TrimSpace(string(text)))
-	if err != nil {
-		return nil, fmt.Errorf("find CPUs: %w", err)
+	cpus := hostfs.ParseCPUs(strings.TrimSpace(string(text)))
+	if cpus == nil {
+		return nil, trimtab.Invalidf("find CPUs: %.80q: want a list such as 0-3,7", text)
 	}
 	return cpus, nil
-}
-
-// parseCPUs reads a list such as 0-3,7.
-func parseCPUs(list string) (all []int, err error) {
-	for part := range strings.SplitSeq(list, ",") {
-		from, to, ranged := strings.Cut(part, "-")
-		if !ranged {
-			to = from
-		}
-		a, bad := strconv.Atoi(from)
-		b, worse := strconv.Atoi(to)
-		if bad != nil || worse != nil || a < 0 || b < a || b >= maxCPUs || len(all)+b-a >= maxCPUs {
-			return nil, trimtab.Invalidf("CPUs %.80q: want a list such as 0-3,7", list)
-		}
-		for cpu := a; cpu <= b; cpu++ {
-			all = append(all, cpu)
-		}
-	}
-	return all, nil
 }
 
 // room returns how many descriptors counters may use in this process.

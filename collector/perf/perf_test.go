@@ -207,14 +207,3 @@ func FuzzParseReadingIsTotal(f *testing.F) {
 		}
 	})
 }
-
-func FuzzParseCPUsIsTotal(f *testing.F) {
-	for _, s := range []string{"0-3,7", "0", "3-1", "0-99999999"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if all, err := parseCPUs(text); err == nil && (len(all) == 0 || len(all) > maxCPUs) {
-			t.Errorf("%q: %d CPUs", text, len(all))
-		}
-	})
-}

@@ -129,11 +129,8 @@ func (s *server) begin(g group) (*counters, string) {
 			return nil, notCounted
 		}
 		f, err := s.root.Open(g.Path)
-		if errors.Is(err, os.ErrNotExist) {
-			return nil, poll.Absent
-		}
 		if err != nil {
-			return nil, poll.Unreadable
+			return nil, poll.WhyMissing(err)
 		}
 		defer f.Close()
 		dir = f

@@ -1,6 +1,7 @@
 package poll
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,10 +19,6 @@ import (
 type told struct {
 	workload, host, instance, source string
 	quantity                         quantity.Quantity
-}
-
-func toldOf(s *trimtab.Sample) told {
-	return told{s.Workload, s.Host, s.Instance, s.Source, s.Quantity}
 }
 
 // Poller reads one source at an interval.
@@ -129,16 +126,14 @@ func (p *Poller) Round(ctx context.Context) {
 	}
 	now := map[told]string{}
 	for _, s := range all {
-		if s.Source == "" {
-			s.Source = p.source.Name
-		}
+		s.Source = cmp.Or(s.Source, p.source.Name)
 		if s.Workload == trimtab.HostItself {
 			s.Host = p.config.Host
 		}
 		if s.Missing != "" {
 			s.Value, s.Window = 0, 0
 		}
-		now[toldOf(s)] = s.Missing
+		now[told{s.Workload, s.Host, s.Instance, s.Source, s.Quantity}] = s.Missing
 	}
 	for k, missing := range p.told {
 		why := Absent

@@ -2,7 +2,10 @@ package poll
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"os"
+	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -44,6 +47,15 @@ const (
 	First      = "first reading"
 	Reset      = "counter reset"
 )
+
+// WhyMissing returns the reason for a file that cannot be read: of a control group that is gone, the
+// kernel also answers ENODEV.
+func WhyMissing(err error) string {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+		return Absent
+	}
+	return Unreadable
+}
 
 // Reader is an open source. Only one goroutine may use it at a time.
 type Reader interface {

@@ -128,10 +128,8 @@ func samples(sample func(quantity.Quantity) *trimtab.Sample, r resource, before,
 		// for ever since Linux 5.13 (kernel/sched/psi.c, psi_show).
 		whole := of.q == quantity.PressureCPUFull && s.Workload == trimtab.HostItself
 		switch {
-		case errors.Is(err, os.ErrNotExist):
-			s.Missing = poll.Absent
 		case err != nil:
-			s.Missing = poll.Unreadable
+			s.Missing = poll.WhyMissing(err)
 		case of.full && after.Full == nil:
 			continue
 		case before == nil:

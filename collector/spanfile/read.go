@@ -1,6 +1,7 @@
 package spanfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -61,12 +62,8 @@ type Reader struct {
 
 // NewReader returns a reader of nothing so far.
 func NewReader(o Options) *Reader {
-	if o.MaxBytes == 0 {
-		o.MaxBytes = 64 << 30
-	}
-	if o.MaxSpans == 0 {
-		o.MaxSpans = 8_000_000
-	}
+	o.MaxBytes = cmp.Or(o.MaxBytes, 64<<30)
+	o.MaxSpans = cmp.Or(o.MaxSpans, 8_000_000)
 	return &Reader{options: o, numbers: map[string]uint32{}, peerNumbers: map[string]uint32{}}
 }
 
@@ -128,7 +125,7 @@ func (d *decoder) file(in io.Reader) error {
 	if err != nil {
 		return err
 	}
-	d.text = newText(plain, d.reader.options.MaxBytes)
+	d.text = &text{in: plain, line: 1, left: d.reader.options.MaxBytes}
 	if _, err := d.peek(); err != nil && !errors.Is(err, io.EOF) {
 		return d.cut(err)
 	}

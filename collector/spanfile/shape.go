@@ -259,11 +259,6 @@ func foreigners() []foreign {
 	}
 }
 
-// said returns the keys under which an answer has its error.
-func said() []string {
-	return []string{"error", "errors", "message", "msg", "err", "reason", "statusMessage"}
-}
-
 // nameOf describes an object that is not read.
 func nameOf(v jsonvalue.Value) string {
 	keys := map[string]jsonvalue.Value{}
@@ -279,7 +274,7 @@ func nameOf(v jsonvalue.Value) string {
 			return f.name
 		}
 	}
-	for _, key := range said() {
+	for _, key := range []string{"error", "errors", "message", "msg", "err", "reason", "statusMessage"} {
 		if text := complaintOf(keys[key]); text != "" {
 			return "an answer that says what went wrong: " + text
 		}

@@ -36,11 +36,6 @@ type text struct {
 	left int64
 }
 
-// newText returns a reader of at most limit bytes of in.
-func newText(in io.Reader, limit int64) *text {
-	return &text{in: in, line: 1, left: limit}
-}
-
 // within returns a piece of t as a text of its own.
 func (t *text) within(piece []byte) *text {
 	return &text{buf: piece, offset: t.offset, line: t.line, end: io.EOF}

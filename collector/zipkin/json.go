@@ -105,14 +105,7 @@ func scanElement(v jsonvalue.Value, cache *collector.ResourceCache, p *collector
 			}
 		}
 	}
-	switch {
-	case !readID(s.TraceID[:], trace):
-		p.Reject(collector.BadTraceID)
-	case !readID(s.SpanID[:], id):
-		p.Reject(collector.BadSpanID)
-	case !parent.Absent() && !readID(s.Parent[:], parent):
-		p.Reject(collector.BadParentID)
-	default:
+	if s.identify(trace, id, parent, p) {
 		s.pack(cache, p)
 	}
 	return nil
@@ -137,6 +130,21 @@ func (s *span) takeRemote(endpoint jsonvalue.Value) {
 		}
 	}
 	s.peer.TakeEndpoint([]byte(service), address, portOf(port))
+}
+
+// identify reads the ids of a span, or rejects it.
+func (s *span) identify(trace, id, parent jsonvalue.Value, p *collector.Packer) bool {
+	switch {
+	case !readID(s.TraceID[:], trace):
+		p.Reject(collector.BadTraceID)
+	case !readID(s.SpanID[:], id):
+		p.Reject(collector.BadSpanID)
+	case !parent.Absent() && !readID(s.Parent[:], parent):
+		p.Reject(collector.BadParentID)
+	default:
+		return true
+	}
+	return false
 }
 
 func readID(out []byte, v jsonvalue.Value) bool {

@@ -62,14 +62,7 @@ func scanVersion1(v jsonvalue.Value, cache *collector.ResourceCache, p *collecto
 			tags = m
 		}
 	}
-	switch {
-	case !readID(s.TraceID[:], trace):
-		p.Reject(collector.BadTraceID)
-	case !readID(s.SpanID[:], id):
-		p.Reject(collector.BadSpanID)
-	case !parent.Absent() && !readID(s.Parent[:], parent):
-		p.Reject(collector.BadParentID)
-	default:
+	if s.identify(trace, id, parent, p) {
 		for a := range annotations.Elements() {
 			s.annotate(a)
 		}

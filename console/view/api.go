@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/colocation"
 )
 
 // This file is the language of /api/v1: what the page, the command line and
@@ -130,98 +129,6 @@ type Row struct {
 	// has them.
 	Decision *Decision        `json:"last_decision,omitempty"`
 	Age      *trimtab.Seconds `json:"age_s,omitempty"`
-}
-
-// Explanation is why a workload has what it has:
-// GET /api/v1/workloads/{name}?history=&observations=.
-type Explanation struct {
-	Workload string          `json:"workload"`
-	Decision string          `json:"decision"`
-	Epoch    uint64          `json:"epoch"`
-	Plan     string          `json:"plan"`
-	Time     time.Time       `json:"time,omitzero"`
-	Cause    trimtab.Cause   `json:"cause,omitzero"`
-	Inputs   []trimtab.Input `json:"inputs"`
-	// Counters are the newest performance counters; none where they are not read.
-	Counters []trimtab.Input `json:"counters,omitempty"`
-	// Signals has the signals by which its hosts judge whether speculative tasks beside it
-	// disturb it; none where none run.
-	Signals      []HostSignal          `json:"signals,omitempty"`
-	Model        string                `json:"model"`
-	Bounds       []float64             `json:"bounds"`
-	Demand       *float64              `json:"demand,omitempty"`
-	Target       *float64              `json:"target,omitempty"`
-	Utility      *float64              `json:"utility,omitempty"`
-	Binding      trimtab.Binding       `json:"binding"`
-	Alternatives []trimtab.Alternative `json:"alternatives"`
-	NextCheck    time.Time             `json:"next_check,omitzero"`
-	Result       *trimtab.Result       `json:"result,omitempty"`
-	Effect       *Effect               `json:"effect,omitempty"`
-	// Before and Set are the change; Moves that of each of several instances.
-	Before      *trimtab.Amount `json:"before,omitempty"`
-	Set         *trimtab.Amount `json:"set,omitempty"`
-	Moves       []Move          `json:"moves,omitempty"`
-	Mode        trimtab.Mode    `json:"mode"`
-	Class       trimtab.Class   `json:"class,omitempty"`
-	Code        string          `json:"code"`
-	State       string          `json:"state"`
-	Kind        string          `json:"kind"`
-	Since       time.Time       `json:"since,omitzero"`
-	Notes       []string        `json:"notes,omitempty"` // as in [Row]
-	Resource    string          `json:"resource,omitempty"`
-	SLO         string          `json:"slo,omitempty"`
-	SLOTarget   *float64        `json:"slo_target,omitempty"`
-	Performance *float64        `json:"performance,omitempty"`
-	Share       bool            `json:"performance_is_share,omitempty"`
-	// Budget is as in [Row]; Alarms are the newest rounds that an alert on it started.
-	Budget *Budget `json:"error_budget,omitempty"`
-	Alarms []Mark  `json:"alerts,omitempty"`
-	// Instances, Hosts, Allocation and Total are as in [Row].
-	Instances  int             `json:"instances,omitempty"`
-	Hosts      int             `json:"hosts,omitempty"`
-	Allocation *trimtab.Amount `json:"allocation,omitempty"`
-	Total      *trimtab.Amount `json:"total,omitempty"`
-	// Knobs has the knobs of several instances, in order of host and instance, those
-	// that cannot be used among them, and Omitted how many there are beyond
-	// [MaxKnobs].
-	Knobs    []Knob          `json:"knobs,omitempty"`
-	Omitted  int             `json:"knobs_omitted,omitempty"`
-	Pending  *trimtab.Amount `json:"pending,omitempty"`
-	Baseline *trimtab.Amount `json:"baseline,omitempty"`
-	Knob     string          `json:"knob,omitempty"`
-	// Kept tells that the newest round left it as it is, or that it is held: change, target,
-	// demand, binding and bounds are those of the change before that.
-	Kept bool `json:"kept,omitempty"`
-	// Barred is why no plan of it could be applied, in mode recommend.
-	Barred string `json:"barred,omitempty"`
-	Host   string `json:"host,omitempty"`
-	// Least and Most are the declared bounds of the knob.
-	Least *float64 `json:"min,omitempty"`
-	Most  *float64 `json:"max,omitempty"`
-	// Fast sums up how fast loops moved its CPU quotas, over all its instances.
-	Fast *FastView `json:"fast,omitempty"`
-	// Curve is the learnt performance over the allocation at the forecast
-	// load, with its band; Forecast is that load.
-	Curve    *trimtab.Curve        `json:"curve,omitempty"`
-	Forecast *trimtab.LoadForecast `json:"forecast,omitempty"`
-	// LoadAge and LoadStale are as in [Row].
-	LoadAge   *trimtab.Seconds `json:"load_age_s,omitempty"`
-	LoadStale bool             `json:"load_stale,omitempty"`
-	Reports   int              `json:"reports"`
-	// Observations are the newest reports that had both an allocation and a
-	// performance, oldest first: ?observations= of them, by default none and at
-	// most [MaxObservations].
-	Observations []Observation `json:"observations,omitempty"`
-	// Contributions say what its components add to the tail of its latency; none
-	// without an SLO of latency or without spans.
-	Contributions *colocation.Contributions `json:"contributions,omitempty"`
-	// History are earlier decisions, newest first: ?history= of them.
-	History []*Decision `json:"history,omitempty"`
-
-	latest *Decision
-	// Draft is a part of a configuration for a workload that was only discovered, by
-	// line.
-	Draft []string `json:"draft,omitempty"`
 }
 
 // Knob is one knob of a workload on a host.

@@ -5,20 +5,15 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/newest"
 	"github.com/trimtab/trimtab/quantity"
 )
 
 // This file limits the memory that a faulty peer can use, and its effect on the view of other
 // peers.
 
-const (
-	// invented is the largest length of a list kept for a workload that is not configured.
-	invented = 8
-	// maxBrief is the longest text kept for a workload, in bytes.
-	maxBrief = 500
-	// patience is how far ahead of this process another clock may be.
-	patience = time.Minute
-)
+// invented is the largest length of a list kept for a workload that is not configured.
+const invented = 8
 
 // room returns how many resources, or inputs, are kept for a workload.
 func (s *state) room() int {
@@ -53,15 +48,10 @@ func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
 }
 
 // brief is a text that people still read.
-func brief(text string) string {
-	if len(text) <= maxBrief {
-		return text
-	}
-	return string([]byte(text[:maxBrief])) + "…" // alone, not as a part of the whole
-}
+func brief(text string) string { return newest.Brief(text) }
 
-// ahead reports whether a time is more than patience in the future.
-func ahead(t time.Time) bool { return time.Until(t) > patience }
+// ahead reports whether a time is of a clock that is too far in the future.
+func ahead(t time.Time) bool { return time.Until(t) > newest.Ahead }
 
 func sooner(a, b time.Time) time.Time {
 	if a.Before(b) {

@@ -4,10 +4,8 @@ package view
 
 import (
 	"fmt"
-	"maps"
 	"math"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // What is kept of peers that invent without end, and of long lives, in full size.
@@ -46,7 +45,7 @@ func TestAPeerThatInventsWithoutEndCostsTheViewBoundedMemory(t *testing.T) {
 
 func TestHostsThatInventKnobsWithoutEndCostBoundedMemory(t *testing.T) {
 	v := New(Config{Pool: "cpu", Resource: "cpu"})
-	text := strings.Repeat("x", maxBrief)
+	text := strings.Repeat("x", 500)
 	before := heap()
 	for n := range 40 {
 		h := says(fmt.Sprint("h", n), 8)
@@ -57,17 +56,17 @@ func TestHostsThatInventKnobsWithoutEndCostBoundedMemory(t *testing.T) {
 		}
 		v.Observe(h)
 	}
-	if grown := int64(heap()) - int64(before); grown > 2*maxHostBytes || v.fleet.bytes > maxHostBytes {
-		t.Errorf("%d MiB, counted %d", grown>>20, v.fleet.bytes>>20)
+	if grown := int64(heap()) - int64(before); grown > 2*newest.MaxHostBytes || v.fleet.Bytes() > newest.MaxHostBytes {
+		t.Errorf("%d MiB, counted %d", grown>>20, v.fleet.Bytes()>>20)
 	}
 	if d, ok := v.Host("h39", "", 1, 0, noon); !ok || d.Knobs == 0 {
 		t.Error("the newest word was not kept")
 	}
-	for _, h := range slices.Collect(maps.Values(v.fleet.hosts)) {
-		v.fleet.drop(h, &v.workloads)
+	for h := range v.fleet.All() {
+		v.fleet.Drop(h)
 	}
-	if v.fleet.bytes != 0 || v.workloads.all["w"].problems != 0 || len(v.workloads.all["w"].hosts) != 0 {
-		t.Errorf("%d bytes, %d problems of no host", v.fleet.bytes, v.workloads.all["w"].problems)
+	if v.fleet.Bytes() != 0 || v.fleet.Problems("w") != 0 || len(v.fleet.On("w")) != 0 {
+		t.Errorf("%d bytes, %d problems of no host", v.fleet.Bytes(), v.fleet.Problems("w"))
 	}
 }
 

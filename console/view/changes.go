@@ -13,8 +13,8 @@ func (v *Model) Changes(version uint64, now time.Time) (Change, uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	c := Change{Workloads: []string{}, Time: now}
-	if v.plans.newest != nil {
-		c.Plan = v.plans.newest.ID()
+	if v.plans.newest.Value != nil {
+		c.Plan = v.plans.newest.Value.ID()
 	}
 	for name, s := range v.workloads.all {
 		if s.version <= version {

@@ -23,7 +23,7 @@ const (
 	maxEarly = 100_000
 	// maxDecisionBytes and maxEarlyBytes are approximate limits on the memory of both. The
 	// decisions of a normal planner stay far below them. Decisions on the shelf use no memory.
-	maxDecisionBytes, maxEarlyBytes = 158 << 20, 32 << 20
+	maxDecisionBytes, maxEarlyBytes = 154 << 20, 32 << 20
 )
 
 // effectRounds is the number of rounds after a decision within which a report may still show its

@@ -24,51 +24,63 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 	}
 	m := v.at(now)
 	row := m.row(s)
-	e = Explanation{Workload: workload, Mode: s.Mode, Class: s.Class, Code: row.Code, State: row.State, Kind: row.Kind, Since: row.Since, Notes: row.Notes, Binding: trimtab.Binding{Kind: codes.BindingNone},
-		Inputs: []trimtab.Input{}, Bounds: []float64{}, Alternatives: []trimtab.Alternative{},
-		Resource: m.resource, SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share,
-		Allocation: row.Allocation, Pending: row.Pending, Knob: row.Knob, Host: row.Host, Reports: row.Reports,
-		Observations: s.observations(min(max(observations, 0), MaxObservations))}
+	e = Explanation{Workload: workload, Evidence: Evidence{Inputs: []trimtab.Input{}, Signals: v.batch.signalsOf(workload, now)},
+		Choice:    Choice{Bounds: []float64{}, Binding: trimtab.Binding{Kind: codes.BindingNone}, Alternatives: []trimtab.Alternative{}, Mode: s.Mode},
+		Condition: m.condition(s, &row), Holds: m.holds(s, &row), Learnt: m.learnt(s, &row, observations)}
 	if row.Code == Discovered {
 		e.Draft, _ = Draft(&row, "", 0)
 	}
-	if s.estimate != nil {
-		e.Inputs, e.Counters = s.inputs(now), s.estimate.CountersAt(now)
-		e.Model, e.Curve, e.Forecast = s.estimate.Model, s.estimate.Curve, s.estimate.Load
-		e.LoadAge, e.LoadStale = row.LoadAge, row.LoadStale
-	}
-	if c := s.contributions; c != nil && now.Sub(c.Time) < max(contributionsLast, 3*m.round) {
-		e.Contributions = c
-	}
-	e.Signals = v.batch.signalsOf(workload, now)
-	e.Budget, e.Alarms = s.budget(m.round, now), slices.Clone(s.alarms)
-	e.Instances, e.Hosts, e.Total = row.Instances, row.Hosts, row.Total
-	d := m.main(s)
-	if d.instances == 1 {
-		e.Least, e.Most = &d.knob.Min, &d.knob.Max
-	}
-	if e.Knobs, e.Omitted = s.instances(now); len(e.Knobs) <= len(s.resources()) {
-		e.Knobs = nil // a single knob is shown elsewhere
-	}
-	if d.instances > 0 {
-		e.Barred = d.knob.Barred
-	}
-	for _, r := range s.resources() { // such as the number of instances, beside their size
-		if o := s.held(r, now); e.Barred == "" && o.instances > 0 {
-			e.Barred = o.knob.Barred
-		}
-	}
-	if e.Fast = s.fast(); e.Fast != nil && s.estimate != nil {
-		e.Fast.Fixed = s.estimate.Fixed
-	}
-	if row.Allocation != nil {
-		e.Baseline = &d.baseline
+	if s.estimate.Value != nil {
+		e.Inputs, e.Counters, e.Model = s.inputs(now), s.estimate.Value.CountersAt(now), s.estimate.Value.Model
 	}
 	m.decision(&e, s, &row)
 	if history > 0 {
 		e.History = m.earlier(s, row.Decision, history)
 	}
 	return e, true
+}
+
+// condition returns how the workload is now.
+func (m *moment) condition(s *state, row *Row) Condition {
+	return Condition{Class: s.Class, Code: row.Code, State: row.State, Kind: row.Kind, Since: row.Since, Notes: row.Notes, Resource: m.resource,
+		SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share, Budget: s.budget(m.round, m.now), Alarms: slices.Clone(s.alarms)}
+}
+
+// holds returns the workload's allocation.
+func (m *moment) holds(s *state, row *Row) Holds {
+	h := Holds{Instances: row.Instances, Hosts: row.Hosts, Allocation: row.Allocation, Total: row.Total, Pending: row.Pending, Knob: row.Knob, Host: row.Host}
+	d := m.main(s)
+	if d.instances == 1 {
+		h.Least, h.Most = &d.knob.Min, &d.knob.Max
+	}
+	if h.Knobs, h.Omitted = s.instances(m.now); len(h.Knobs) <= len(s.resources()) {
+		h.Knobs = nil // a single knob is shown elsewhere
+	}
+	if d.instances > 0 {
+		h.Barred = d.knob.Barred
+	}
+	for _, r := range s.resources() { // such as the number of instances, beside their size
+		if o := s.held(r, m.now); h.Barred == "" && o.instances > 0 {
+			h.Barred = o.knob.Barred
+		}
+	}
+	if h.Fast = s.fast(); h.Fast != nil && s.estimate.Value != nil {
+		h.Fast.Fixed = s.estimate.Value.Fixed
+	}
+	if row.Allocation != nil {
+		h.Baseline = &d.baseline
+	}
+	return h
+}
+
+// learnt returns what the analyzer knows of the workload.
+func (m *moment) learnt(s *state, row *Row, observations int) Learnt {
+	l := Learnt{Reports: row.Reports, Observations: s.observations(min(max(observations, 0), MaxObservations))}
+	if s.estimate.Value != nil {
+		l.Curve, l.Forecast, l.LoadAge, l.LoadStale = s.estimate.Value.Curve, s.estimate.Value.Load, row.LoadAge, row.LoadStale
+	}
+	l.Contributions = s.contributions.Fresh(m.now, max(contributionsLast, 3*m.round))
+	return l
 }
 
 // decision sets the newest decision, or why there is none.
@@ -93,7 +105,7 @@ func (m *moment) decision(e *Explanation, s *state, row *Row) {
 	if row.Decision != nil && !isHeld && s.kept.stayIn == m.plans.round && s.kept.stayAt.After(row.Decision.Time) {
 		e.Kept = true
 		e.Decision = "not moved in the newest round: " + s.kept.stayWhy + " (last change: " + e.Decision + ")"
-		if s.estimate != nil {
+		if s.estimate.Value != nil {
 			e.Inputs = s.inputs(m.now)
 		}
 	}
@@ -106,12 +118,12 @@ func (m *moment) decision(e *Explanation, s *state, row *Row) {
 	case isHeld && s.kept.heldAt.After(row.Decision.Time):
 		why = held.Text
 	case !isHeld && row.Code == codeHeld && !s.since.hold.Before(row.Decision.Time):
-		why = s.estimate.Hold.Text
+		why = s.estimate.Value.Hold.Text
 	}
 	if why != "" {
 		e.Kept = true
 		e.Decision = "hold: " + why + " (before that: " + e.Decision + ")"
-		if s.estimate != nil {
+		if s.estimate.Value != nil {
 			e.Inputs = s.inputs(m.now)
 		}
 	}
@@ -131,11 +143,10 @@ func (m *moment) earlier(s *state, latest *Decision, most int) (out []*Decision)
 }
 
 // inputs returns the inputs of the newest estimate, with their ages at now.
-func (s *state) inputs(now time.Time) []trimtab.Input { return s.estimate.InputsAt(now) }
+func (s *state) inputs(now time.Time) []trimtab.Input { return s.estimate.Value.InputsAt(now) }
 
 func (e *Explanation) fill(d *Decision) {
 	w := &d.Action.Why
-	e.latest = d
 	e.Decision, e.Epoch, e.Plan, e.Time, e.Cause = w.Summary, d.Epoch, d.Plan, d.Time, *d.Cause
 	if len(w.Inputs) > 0 {
 		e.Inputs = w.Inputs

@@ -27,8 +27,8 @@ type FastView struct {
 func (s *state) fast() *FastView {
 	out := &FastView{Fast: trimtab.Fast{From: map[string]float64{}}}
 	seconds := 0.0
-	for _, h := range s.hosts {
-		for _, k := range h.of(s.Name) {
+	for _, h := range s.hosts() {
+		for _, k := range h.Of(s.Name) {
 			f := k.Fast
 			if f == nil {
 				continue

@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codes"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // The states of a host, as in [Host].Code.
@@ -28,9 +29,9 @@ func (v *Model) Hosts(now time.Time, f Filter) Hosts {
 	defer v.mu.Unlock()
 	out := Hosts{Pool: v.config.Pool, Resource: v.config.Resource, Time: now, Counts: map[string]int{}}
 	words := wordsOf(f.Query)
-	rows := make([]Host, 0, len(v.fleet.hosts))
-	for _, h := range v.fleet.hosts {
-		if r := h.row(&v.workloads, v.config.Resource, now); h.fits(words, &r) {
+	rows := make([]Host, 0, v.fleet.Len())
+	for h := range v.fleet.All() {
+		if r := v.fleet.row(h, v.config.Resource, &v.workloads, now); fits(h, words, &r) {
 			rows = append(rows, r)
 			out.Counts[r.Kind]++
 		}
@@ -47,25 +48,25 @@ func (v *Model) Hosts(now time.Time, f Filter) Hosts {
 func (v *Model) Host(name, pool string, limit, offset int, now time.Time) (out HostDetail, ok bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var found *host
-	for _, h := range v.fleet.hosts {
-		if h.name == name && (pool == "" || h.pool == pool) && (found == nil || h.pool < found.pool) {
+	var found *newest.Host
+	for h := range v.fleet.All() {
+		if h.Name == name && (pool == "" || h.Pool == pool) && (found == nil || h.Pool < found.Pool) {
 			found = h
 		}
 	}
 	if found == nil {
 		return out, false
 	}
-	knobs := slices.Clone(found.knobs)
+	knobs := slices.Clone(found.Knobs)
 	slices.SortStableFunc(knobs, func(a, b trimtab.KnobState) int {
 		return cmp.Or(strings.Compare(a.Workload, b.Workload), byInstance(a, b))
 	})
-	out = HostDetail{Host: found.row(&v.workloads, v.config.Resource, now), Time: now, Listed: []Knob{}}
+	out = HostDetail{Host: v.fleet.row(found, v.config.Resource, &v.workloads, now), Time: now, Listed: []Knob{}}
 	out.Offset = min(max(offset, 0), len(knobs))
 	for i := out.Offset; i < len(knobs) && len(out.Listed) < min(max(limit, 1), MaxKnobs); i++ {
 		s := v.workloads.all[knobs[i].Workload]
-		k := found.knob(&knobs[i], s.binds(&knobs[i], now), now)
-		k.Bound = s.bound(k.Resource, found.name)
+		k := shownKnob(found, &knobs[i], s.binds(&knobs[i], now), now)
+		k.Bound = s.bound(k.Resource, found.Name)
 		out.Listed = append(out.Listed, k)
 	}
 	return out, true
@@ -98,7 +99,7 @@ func (h *Host) Spare() float64 {
 }
 
 // fits reports whether the host matches the words of a filter, in lower case.
-func (h *host) fits(words []string, r *Host) bool {
+func fits(h *newest.Host, words []string, r *Host) bool {
 	for _, w := range words {
 		key, value, _ := strings.Cut(w, ":")
 		switch {
@@ -107,10 +108,10 @@ func (h *host) fits(words []string, r *Host) bool {
 				return false
 			}
 		case key == "workload":
-			if !slices.ContainsFunc(h.knobs, func(k trimtab.KnobState) bool { return strings.ToLower(k.Workload) == value }) {
+			if !slices.ContainsFunc(h.Knobs, func(k trimtab.KnobState) bool { return strings.ToLower(k.Workload) == value }) {
 				return false
 			}
-		case !strings.Contains(strings.ToLower(h.name), w):
+		case !strings.Contains(strings.ToLower(h.Name), w):
 			return false
 		}
 	}
@@ -118,30 +119,30 @@ func (h *host) fits(words []string, r *Host) bool {
 }
 
 // row is the host at now.
-func (h *host) row(all *workloads, resource string, now time.Time) Host {
-	r := Host{Name: h.name, Pool: h.pool, Age: trimtab.SecondsOf(max(0, now.Sub(h.heard))), LeaseLeft: h.lease(now),
-		Paused: h.paused, Rooms: h.rooms(resource), Knobs: len(h.knobs), Problems: h.problems, Unmet: h.unmet}
-	r.Workloads, r.Instances = h.population()
-	r.Binds, r.Trend = h.boundOn(all), h.trend.points()
+func (f *fleet) row(h *newest.Host, resource string, all *workloads, now time.Time) Host {
+	r := Host{Name: h.Name, Pool: h.Pool, Age: trimtab.SecondsOf(max(0, now.Sub(h.Heard()))), LeaseLeft: h.Lease(now),
+		Paused: h.Paused, Rooms: roomsOf(h, resource), Knobs: len(h.Knobs), Problems: h.Problems, Unmet: h.Unmet}
+	r.Workloads, r.Instances = population(h)
+	r.Binds, r.Trend = boundOn(h, all), f.trends[h.HostKey].points()
 	r.Kind, r.Code, r.State = "ok", codeOK, codeOK
 	over := overfull(r.Rooms)
 	switch {
-	case h.silent(now):
-		r.Kind, r.Code, r.Since = "bad", codeSilent, h.heard
+	case h.Silent(now):
+		r.Kind, r.Code, r.Since = "bad", codeSilent, h.Heard()
 		r.State = "silent for " + Age(r.Age)
-	case h.lives != nil && h.lives.Twins(now, silentAfter):
+	case h.Twins(now):
 		r.Kind, r.Code = "bad", codeTwins
 		r.State = "two agents say that they are this host, so its workloads are held: give each its own --host"
 	case over != "":
 		r.Kind, r.Code, r.State = "bad", codeOver, "more is given out than it has of "+over
-	case h.problems > 0:
-		r.Kind, r.Code, r.Since = "bad", codeKnob, h.since
-		r.State = fmt.Sprintf("%d of %d knobs cannot be used: %s", h.problems, len(h.knobs), h.problem())
-	case h.paused:
+	case h.Problems > 0:
+		r.Kind, r.Code, r.Since = "bad", codeKnob, h.Since
+		r.State = fmt.Sprintf("%d of %d knobs cannot be used: %s", h.Problems, len(h.Knobs), problemOf(h))
+	case h.Paused:
 		r.Kind, r.Code, r.State = "note", codePaused, codePaused
 	}
-	if i := slices.IndexFunc(h.unmet, func(u trimtab.Unmet) bool { return u.What != codes.UnmetClaims }); i >= 0 && r.Kind == "ok" {
-		r.Kind, r.Code, r.State = "note", codeUnmet, "not in force: "+h.unmet[i].Why
+	if i := slices.IndexFunc(h.Unmet, func(u trimtab.Unmet) bool { return u.What != codes.UnmetClaims }); i >= 0 && r.Kind == "ok" {
+		r.Kind, r.Code, r.State = "note", codeUnmet, "not in force: "+h.Unmet[i].Why
 	}
 	return r
 }
@@ -157,10 +158,10 @@ func (s *state) bound(resource, host string) bool {
 }
 
 // boundOn counts the workloads that a host keeps from more.
-func (h *host) boundOn(all *workloads) (n int) {
+func boundOn(h *newest.Host, all *workloads) (n int) {
 	last := ""
-	for i := range h.knobs { // they are in order of workload
-		if k := &h.knobs[i]; (n == 0 || k.Workload != last) && all.all[k.Workload].bound(k.Resource, h.name) {
+	for i := range h.Knobs { // they are in order of workload
+		if k := &h.Knobs[i]; (n == 0 || k.Workload != last) && all.all[k.Workload].bound(k.Resource, h.Name) {
 			n, last = n+1, k.Workload
 		}
 	}
@@ -177,10 +178,10 @@ func overfull(rooms []Room) string {
 	return ""
 }
 
-// problem returns the first problem of a knob.
-func (h *host) problem() string {
-	for i := range h.knobs {
-		if p := h.knobs[i].Problem; p != "" {
+// problemOf returns the first problem of a knob.
+func problemOf(h *newest.Host) string {
+	for i := range h.Knobs {
+		if p := h.Knobs[i].Problem; p != "" {
 			return p
 		}
 	}
@@ -188,84 +189,56 @@ func (h *host) problem() string {
 }
 
 // population counts the workloads and instances of a host.
-func (h *host) population() (workloads, instances int) {
+func population(h *newest.Host) (workloads, instances int) {
 	type copied struct{ workload, instance string }
-	seen := make(map[copied]bool, len(h.knobs))
-	for i := range h.knobs {
-		if i == 0 || h.knobs[i].Workload != h.knobs[i-1].Workload {
+	seen := make(map[copied]bool, len(h.Knobs))
+	for i := range h.Knobs {
+		if i == 0 || h.Knobs[i].Workload != h.Knobs[i-1].Workload {
 			workloads++
 		}
-		seen[copied{h.knobs[i].Workload, h.knobs[i].Instance}] = true
+		seen[copied{h.Knobs[i].Workload, h.Knobs[i].Instance}] = true
 	}
 	return workloads, len(seen)
 }
 
-// rooms returns the host's capacity and its allocated part, the pool's resource first, the others
+// roomsOf returns the host's capacity and its allocated part, the pool's resource first, the others
 // by name.
-func (h *host) rooms(main string) []Room {
-	at := map[string]*Room{}
-	of := func(resource string) *Room {
-		r := at[resource]
-		if r == nil && len(at) < trimtab.MaxResources {
-			r = &Room{Resource: resource}
-			at[resource] = r
-		}
-		return r
-	}
-	for resource, c := range h.capacity {
-		if r := of(resource); r != nil {
-			r.Capacity = &c
+func roomsOf(h *newest.Host, main string) []Room {
+	sums := h.Sums()
+	names := map[string]bool{}
+	for _, of := range [][]string{sortedKeys(h.Capacity), sortedKeys(sums)} {
+		for _, resource := range of {
+			if len(names) < trimtab.MaxResources {
+				names[resource] = true
+			}
 		}
 	}
-	for i := range h.knobs {
-		k := &h.knobs[i]
-		if r := of(k.Resource); r != nil {
-			r.give(k)
+	out := make([]Room, 0, len(names))
+	for resource := range names {
+		sum := sums[resource]
+		r := Room{Resource: resource, Given: round9(sum.Amount), Unlimited: sum.Unlimited}
+		if c, measured := h.Capacity[resource]; measured {
+			free := round9(c - r.Given)
+			r.Capacity, r.Free = &c, &free
 		}
+		out = append(out, r)
 	}
-	out := make([]Room, 0, len(at))
-	for _, resource := range sortedKeys(at) {
-		r := at[resource]
-		r.Given = round9(r.Given)
-		if r.Capacity != nil {
-			free := round9(*r.Capacity - r.Given)
-			r.Free = &free
-		}
-		out = append(out, *r)
-	}
-	slices.SortStableFunc(out, func(a, b Room) int {
-		switch {
-		case a.Resource == b.Resource:
+	rank := func(r Room) int {
+		if r.Resource == main {
 			return 0
-		case a.Resource == main:
-			return -1
-		case b.Resource == main:
-			return 1
 		}
-		return 0
+		return 1
+	}
+	slices.SortFunc(out, func(a, b Room) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Resource, b.Resource))
 	})
 	return out
 }
 
 // given is the part of the host's capacity of a resource that is given out.
-func (h *host) given(resource string) float32 {
-	for _, r := range h.rooms(resource) {
-		if r.Resource == resource && r.Capacity != nil && *r.Capacity > 0 {
-			return single(r.Given / *r.Capacity)
-		}
+func given(h *newest.Host, resource string) float32 {
+	if c := h.Capacity[resource]; c > 0 {
+		return single(round9(h.Sums()[resource].Amount) / c)
 	}
 	return none()
-}
-
-// give adds the amount of a knob, or the amount that it may still have, if it is a limit.
-func (r *Room) give(k *trimtab.KnobState) {
-	a := k.InForce()
-	if a.Less(k.Now) {
-		a = k.Now
-	}
-	if a.Unlimited {
-		r.Unlimited++ // an unlimited knob counts as no amount
-		return
-	}
-	r.Given = min(r.Given+a.Value, math.MaxFloat64)
 }

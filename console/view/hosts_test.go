@@ -194,8 +194,8 @@ func TestInstancesThatComeAndGoLeaveNothingBehind(t *testing.T) {
 				continue
 			}
 			want := round9(least * float64(instances))
-			if !ok || e.Allocation == nil || e.Allocation.Value != want || e.Instances != instances || e.Hosts != hosts || v.workloads.all[name].problems != bad {
-				t.Fatalf("%s: %v of %d instances on %d hosts, %d bad, want %v, %d, %d, %d", name, e.Allocation, e.Instances, e.Hosts, v.workloads.all[name].problems, want, instances, hosts, bad)
+			if !ok || e.Allocation == nil || e.Allocation.Value != want || e.Instances != instances || e.Hosts != hosts || v.fleet.Problems(name) != bad {
+				t.Fatalf("%s: %v of %d instances on %d hosts, %d bad, want %v, %d, %d, %d", name, e.Allocation, e.Instances, e.Hosts, v.fleet.Problems(name), want, instances, hosts, bad)
 			}
 			if instances > 1 && math.Abs(e.Total.Value-total) > 1e-9 {
 				t.Fatalf("%s: %v in all, want %v", name, e.Total, total)
@@ -266,8 +266,8 @@ func TestTwoPoolsOnOneHostDoNotEraseEachOther(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	v.Configure(Config{Pool: "web", Resource: "cpu"})
-	if e, _ := v.Explain("shop", 0, noon); e.Instances != 1 || len(v.fleet.hosts) != 1 {
-		t.Errorf("%d instances in the pool that is left, %d hosts", e.Instances, len(v.fleet.hosts))
+	if e, _ := v.Explain("shop", 0, noon); e.Instances != 1 || v.fleet.Len() != 1 {
+		t.Errorf("%d instances in the pool that is left, %d hosts", e.Instances, v.fleet.Len())
 	}
 }
 

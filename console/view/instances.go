@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // knobs are the knobs of a resource with their hosts, in order of host and
 // instance.
-func (s *state) knobs(resource string) iter.Seq2[*host, *trimtab.KnobState] {
-	return func(yield func(*host, *trimtab.KnobState) bool) {
-		for _, h := range s.hosts {
-			its := h.of(s.Name)
+func (s *state) knobs(resource string) iter.Seq2[*newest.Host, *trimtab.KnobState] {
+	return func(yield func(*newest.Host, *trimtab.KnobState) bool) {
+		for _, h := range s.hosts() {
+			its := h.Of(s.Name)
 			for i := range its {
 				if its[i].Resource == resource && !yield(h, &its[i]) {
 					return
@@ -27,8 +28,8 @@ func (s *state) knobs(resource string) iter.Seq2[*host, *trimtab.KnobState] {
 // resources returns the resources for which the workload has knobs, in order.
 func (s *state) resources() []string {
 	var out []string
-	for _, h := range s.hosts {
-		for i, its := 0, h.of(s.Name); i < len(its); i++ {
+	for _, h := range s.hosts() {
+		for i, its := 0, h.Of(s.Name); i < len(its); i++ {
 			if at, known := slices.BinarySearch(out, its[i].Resource); !known && len(out) < s.room() {
 				out = slices.Insert(out, at, its[i].Resource)
 			}
@@ -67,11 +68,11 @@ const (
 	unusable
 )
 
-func (h *host) rank(k *trimtab.KnobState, now time.Time) int {
+func standsAs(h *newest.Host, k *trimtab.KnobState, now time.Time) int {
 	switch {
 	case k.Problem != "":
 		return unusable
-	case h.gone(now):
+	case h.Gone(now):
 		return unheard
 	}
 	return serves
@@ -81,11 +82,11 @@ func (h *host) rank(k *trimtab.KnobState, now time.Time) int {
 func (s *state) held(resource string, now time.Time) held {
 	out := held{resource: resource, rank: unusable}
 	for h, k := range s.knobs(resource) {
-		out.rank = min(out.rank, h.rank(k, now))
+		out.rank = min(out.rank, standsAs(h, k, now))
 	}
-	var last *host
+	var last *newest.Host
 	for h, k := range s.knobs(resource) {
-		if h.rank(k, now) != out.rank {
+		if standsAs(h, k, now) != out.rank {
 			continue
 		}
 		out.instances++
@@ -100,7 +101,7 @@ func (s *state) held(resource string, now time.Time) held {
 	least := trimtab.Unlimited()
 	out.effective, out.set, out.baseline = least, least, least
 	for h, k := range s.knobs(resource) {
-		if h.rank(k, now) != out.rank || !readable(k) {
+		if standsAs(h, k, now) != out.rank || !readable(k) {
 			continue
 		}
 		out.readable++
@@ -130,13 +131,13 @@ type loads struct {
 
 func (s *state) loads(d *held, now time.Time) loads {
 	out := loads{n: float64(d.instances)}
-	if d.instances < 2 || s.estimate == nil || len(s.estimate.Shares) == 0 {
+	if d.instances < 2 || s.estimate.Value == nil || len(s.estimate.Value.Shares) == 0 {
 		return out
 	}
-	out.told = s.estimate.Shares
+	out.told = s.estimate.Value.Shares
 	known, sum := 0.0, 0.0
 	for h, k := range s.knobs(d.resource) {
-		if h.rank(k, now) != d.rank {
+		if standsAs(h, k, now) != d.rank {
 			continue
 		}
 		if f, ok := out.find(k); ok {
@@ -248,24 +249,24 @@ func (s *state) main(resource string, now time.Time) held {
 // resource, as many as are shown.
 func (s *state) instances(now time.Time) (out []Knob, omitted int) {
 	least, told := map[trimtab.KnobID]bool{}, loads{}
-	if s.estimate != nil {
-		told.told = s.estimate.Shares
+	if s.estimate.Value != nil {
+		told.told = s.estimate.Value.Shares
 	}
 	for _, r := range s.resources() {
 		if d := s.held(r, now); d.several() && d.least != nil && !d.effective.Unlimited {
 			least[d.least.KnobID] = true
 		}
 	}
-	for _, h := range s.hosts {
-		its := slices.Clone(h.of(s.Name))
+	for _, h := range s.hosts() {
+		its := slices.Clone(h.Of(s.Name))
 		slices.SortStableFunc(its, byInstance)
 		for i := range its {
 			if len(out) == MaxKnobs {
 				omitted++
 				continue
 			}
-			k := h.knob(&its[i], least[its[i].KnobID], now)
-			k.Bound = s.bound(k.Resource, h.name)
+			k := shownKnob(h, &its[i], least[its[i].KnobID], now)
+			k.Bound = s.bound(k.Resource, h.Name)
 			if f, ok := told.find(&its[i]); ok {
 				k.Share = &f
 			}
@@ -276,10 +277,10 @@ func (s *state) instances(now time.Time) (out []Knob, omitted int) {
 }
 
 // knob converts a knob for display.
-func (h *host) knob(k *trimtab.KnobState, least bool, now time.Time) Knob {
+func shownKnob(h *newest.Host, k *trimtab.KnobState, least bool, now time.Time) Knob {
 	out := Knob{KnobState: *k, Least: least}
-	if h.silent(now) {
-		out.Silent = Age(trimtab.SecondsOf(now.Sub(h.heard)))
+	if h.Silent(now) {
+		out.Silent = Age(trimtab.SecondsOf(now.Sub(h.Heard())))
 	}
 	return out
 }

@@ -17,7 +17,7 @@ func (v *Model) Lacking(p *Pipeline) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p.Inputs = []MissingInput{}
-	if newest := v.plans.newest; newest != nil {
+	if newest := v.plans.newest.Value; newest != nil {
 		age := trimtab.SecondsOf(max(0, p.Time.Sub(newest.Time)))
 		p.Plan, p.PlanAge = newest.ID(), &age
 	}
@@ -26,7 +26,7 @@ func (v *Model) Lacking(p *Pipeline) {
 		for _, in := range s.lacks {
 			p.Inputs = append(p.Inputs, in)
 		}
-		if in := m.silent(s, v.began); in != nil {
+		if in := m.lacksAll(s, v.began); in != nil {
 			in.Workload = name
 			p.Inputs = append(p.Inputs, *in)
 		}
@@ -37,17 +37,17 @@ func (v *Model) Lacking(p *Pipeline) {
 	p.Inputs = p.Inputs[:min(len(p.Inputs), maxMissing)]
 }
 
-// silent returns an entry for a workload without an estimate, or whose estimate holds it for a
+// lacksAll returns an entry for a workload without an estimate, or whose estimate holds it for a
 // reason that no single input shows; nil: neither is true.
-func (m *moment) silent(s *state, began time.Time) *MissingInput {
+func (m *moment) lacksAll(s *state, began time.Time) *MissingInput {
 	if !s.declared {
 		return nil
 	}
-	e := s.estimate
+	e := s.estimate.Value
 	switch {
 	case e == nil:
 		return &MissingInput{Input: "estimate", Reason: "none yet", Since: began}
-	case m.silentSince(e):
+	case m.silent(s):
 		return &MissingInput{Input: "estimate", Reason: "nothing from the analyzer", Since: e.Time}
 	case e.Hold != nil && len(s.lacks) == 0:
 		return &MissingInput{Input: cmp.Or(e.Hold.Input, "estimate"), Source: e.Hold.Source, Reason: e.Hold.Text, Since: s.since.hold}

@@ -8,6 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/internal/newest"
 	"github.com/trimtab/trimtab/speculation"
 )
 
@@ -65,8 +66,8 @@ type Model struct {
 
 // New returns an empty view.
 func New(c Config) *Model {
-	v := &Model{began: time.Now(), workloads: workloads{all: map[string]*state{}}, fleet: fleet{hosts: map[hostKey]*host{}}, changed: make(chan struct{})}
-	v.book.shelf.dir = c.Dir
+	v := &Model{began: time.Now(), workloads: workloads{all: map[string]*state{}}, fleet: fleet{newest.Hosts{Max: maxHosts}, map[newest.HostKey]*trend{}}, changed: make(chan struct{})}
+	v.workloads.hosts, v.book.shelf.dir = &v.fleet.Hosts, c.Dir
 	v.Configure(c)
 	return v
 }
@@ -75,11 +76,11 @@ func New(c Config) *Model {
 func (v *Model) Configure(c Config) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.config = c
+	v.config, v.fleet.Pool = c, c.Pool
 	v.workloads.version++
-	for key, h := range v.fleet.hosts {
-		if c.Pool != "" && key.pool != c.Pool {
-			v.fleet.drop(h, &v.workloads)
+	for h := range v.fleet.All() {
+		if c.Pool != "" && h.Pool != c.Pool {
+			v.fleet.mark(v.fleet.Drop(h), h.Time, &v.workloads)
 		}
 	}
 	for _, s := range v.workloads.all {
@@ -93,7 +94,7 @@ func (v *Model) Configure(c Config) {
 		if s := v.workloads.state(w.Name); s != nil {
 			s.Workload, s.declared = w, true
 			if !known {
-				v.fleet.settleIn(s)
+				v.fleet.mark([]string{w.Name}, time.Now(), &v.workloads)
 			}
 		}
 	}
@@ -128,8 +129,8 @@ func (v *Model) Observe(value trimtab.Value) {
 			s.observe(x, v.config.Round, len(v.workloads.all))
 		}
 	case *colocation.Contributions:
-		if s := v.workloads.state(x.Workload); s != nil && (s.contributions == nil || !x.Time.Before(s.contributions.Time) || ahead(s.contributions.Time)) {
-			s.contributions = x
+		if s := v.workloads.state(x.Workload); s != nil {
+			s.contributions.Take(x, x.Time, time.Now())
 		}
 	case *colocation.Colocation:
 		if v.config.Pool != "" && x.Pool != colocation.JobsPool(v.config.Pool) {
@@ -150,11 +151,11 @@ func (v *Model) Observe(value trimtab.Value) {
 		if !x.Of(v.config.Pool) && v.config.Pool != "" {
 			return
 		}
-		v.fleet.hear(x, v.config.Pool, v.config.Resource, &v.workloads)
+		v.fleet.hear(x, time.Now(), v.config.Resource, &v.workloads)
 	case *trimtab.Plan:
 		v.observePlan(x)
 	case *trimtab.Outcome:
-		v.book.settle(x, v.plans.newest, &v.workloads)
+		v.book.settle(x, v.plans.newest.Value, &v.workloads)
 	default:
 		return
 	}
@@ -163,10 +164,10 @@ func (v *Model) Observe(value trimtab.Value) {
 
 // observePlan takes a plan, or a step of one, unless it is late.
 func (v *Model) observePlan(p *trimtab.Plan) {
-	if v.plans.late(p) {
-		if !v.plans.outlived(p, v.config.Round) {
-			return
-		}
+	switch v.plans.newest.Take(p, time.Now(), 3*v.config.Round+newest.Ahead) {
+	case newest.Late:
+		return
+	case newest.Refutes:
 		v.plans.refute(p)
 		v.book.refute(p)
 	}
@@ -178,7 +179,7 @@ func (v *Model) observePlan(p *trimtab.Plan) {
 			continue
 		}
 		a, moves := mergeActions(its)
-		if s.estimate == nil || p.Time.Before(s.estimate.Time) {
+		if s.estimate.Value == nil || p.Time.Before(s.estimate.Value.Time) {
 			s.series.recall(s.recalled(p, &a, len(moves) > 0), len(v.workloads.all))
 		}
 		v.book.decide(s, p, a, moves, spread{v.config.Round, len(v.workloads.all)})

@@ -24,7 +24,7 @@ func (v *Model) Planned() *Planned {
 			continue
 		}
 		out.Applicable = true
-		if why := v.fleet.barred(a.KnobID, v.config.Pool); why != "" {
+		if why := v.fleet.barred(a.KnobID); why != "" {
 			if out.Barred == nil {
 				out.Barred = map[string]string{}
 			}
@@ -38,13 +38,13 @@ func (v *Model) Planned() *Planned {
 
 // barred returns why a plan for a knob, or for any of a pool if it names none, could not be
 // applied; "": it could.
-func (f *fleet) barred(id trimtab.KnobID, pool string) string {
-	h := f.hosts[hostKey{cmp.Or(id.Pool, pool), id.Host}]
+func (f *fleet) barred(id trimtab.KnobID) string {
+	h := f.Host(id.Pool, id.Host)
 	if h == nil {
 		return ""
 	}
-	for i := range h.knobs {
-		k := &h.knobs[i]
+	for i := range h.Knobs {
+		k := &h.Knobs[i]
 		if k.Workload == id.Workload && k.Resource == id.Resource && k.Instance == id.Instance {
 			return cmp.Or(k.Problem, k.Barred)
 		}
@@ -58,14 +58,14 @@ func (v *Model) Newest(now time.Time) (estimates []*trimtab.Estimate, holdings [
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for _, s := range v.workloads.all {
-		if s.declared && s.estimate != nil {
-			estimates = append(estimates, s.estimate)
+		if s.declared && s.estimate.Value != nil {
+			estimates = append(estimates, s.estimate.Value)
 		}
 	}
-	for _, h := range v.fleet.hosts {
-		if !h.gone(now) {
-			holdings = append(holdings, &trimtab.Holding{Pool: h.pool, Host: h.name, Time: h.time, LeaseLeft: h.lease(now), Paused: h.paused,
-				Capacity: h.capacity, Divided: h.divided, Targets: slices.Clone(h.knobs)})
+	for h := range v.fleet.All() {
+		if !h.Gone(now) {
+			holdings = append(holdings, &trimtab.Holding{Pool: h.Pool, Host: h.Name, Time: h.Time, LeaseLeft: h.Lease(now), Paused: h.Paused,
+				Capacity: h.Capacity, Divided: h.Divided, Targets: slices.Clone(h.Knobs)})
 		}
 	}
 	slices.SortFunc(estimates, func(a, b *trimtab.Estimate) int { return strings.Compare(a.Workload, b.Workload) })

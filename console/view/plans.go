@@ -11,8 +11,7 @@ import (
 
 // plans are the newest plans, each the newest of its kind.
 type plans struct {
-	newest *trimtab.Plan
-	heard  time.Time     // when it arrived, by the clock of this process
+	newest newest.Plan
 	acting *trimtab.Plan // the newest that changes something
 	fair   *trimtab.Plan // the newest that was audited
 	// applied is the newest answer to an apply command, all steps in one.
@@ -38,21 +37,9 @@ type kept struct {
 	stayAt          time.Time
 }
 
-// late reports whether a plan is older than the newest one.
-func (r *plans) late(p *trimtab.Plan) bool {
-	return r.newest != nil && newest.PositionOf(p).Compare(newest.PositionOf(r.newest)) < 0
-}
-
-// outlived tells that nothing that belongs behind the newest plan came for more
-// than the three rounds that a lease lasts, and that p, which belongs before
-// it, is younger: a made-up epoch must not be believed for ever.
-func (r *plans) outlived(p *trimtab.Plan, round time.Duration) bool {
-	return time.Since(r.heard) > 3*round+patience && !ahead(p.Time) && (p.Time.After(r.newest.Time) || ahead(r.newest.Time))
-}
-
 // refute drops what plans newer than p said.
 func (r *plans) refute(p *trimtab.Plan) {
-	for _, q := range []**trimtab.Plan{&r.newest, &r.acting, &r.fair, &r.applied} {
+	for _, q := range []**trimtab.Plan{&r.acting, &r.fair, &r.applied} {
 		if *q != nil && newest.PositionOf(*q).Compare(newest.PositionOf(p)) > 0 {
 			*q = nil
 		}
@@ -61,7 +48,6 @@ func (r *plans) refute(p *trimtab.Plan) {
 
 // take stores a plan, and marks the workloads that it holds.
 func (r *plans) take(p *trimtab.Plan, all *workloads) {
-	r.newest, r.heard = p, time.Now()
 	if len(p.Actions) > 0 {
 		r.acting = p
 	}
@@ -161,7 +147,7 @@ func (v *Model) LastPlan() *trimtab.Plan {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.plans.acting == nil {
-		return v.plans.newest
+		return v.plans.newest.Value
 	}
 	return v.plans.acting
 }

@@ -44,7 +44,7 @@ func (v *Model) Report(since, now time.Time) Report {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	r.Moves, r.Verdicts = v.book.tally.since(since)
-	if p := v.plans.newest; p != nil {
+	if p := v.plans.newest.Value; p != nil {
 		r.Exceeds = v.fleet.exceeds(p, &v.config, now)
 	}
 	return r
@@ -85,7 +85,7 @@ func (s *state) spans(since time.Time, round time.Duration) []stretch {
 	points := s.series.since(since)
 	out := make([]stretch, 0, len(points))
 	before := since.UnixMilli()
-	patience := (3*round + 5*time.Second).Milliseconds()
+	patience := Patience(round).Milliseconds()
 	for _, p := range points {
 		lasts := min(p.at-before, int64(max(p.many, 1))*patience)
 		before = p.at
@@ -99,8 +99,8 @@ func (s *state) spans(since time.Time, round time.Duration) []stretch {
 // worth sums up what a workload got, and what it would have got.
 func (s *state) worth(spans []stretch, resource string, now time.Time, gaps *lack) (w Worth) {
 	var curve *trimtab.Curve
-	if s.estimate != nil {
-		curve = s.estimate.Curve
+	if s.estimate.Value != nil {
+		curve = s.estimate.Value.Curve
 	}
 	base := s.main(resource, now)
 	switch {
@@ -231,7 +231,7 @@ func (s *state) incidents(spans []stretch, now time.Time, round time.Duration) (
 		open.To, open.Worst = p.ended(), min(open.Worst, performance)
 	}
 	if open != nil {
-		open.Ongoing = now.Sub(open.To) <= 3*round+5*time.Second
+		open.Ongoing = now.Sub(open.To) <= Patience(round)
 	}
 	end()
 	return out

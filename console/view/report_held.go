@@ -47,7 +47,7 @@ func (s *state) advisable(base *held, now time.Time) (a advisable, ok bool) {
 	for _, resource := range []string{trimtab.Replicas, base.resource} {
 		for h, k := range s.knobs(resource) {
 			by := holderOf(k.Barred)
-			if by == "" || h.gone(now) {
+			if by == "" || h.Gone(now) {
 				continue
 			}
 			if !slices.Contains(a.by, by) {
@@ -93,10 +93,10 @@ func (a *advisable) need(c *trimtab.Curve, load, slo float64) float64 {
 func (s *state) besides(spans []stretch, resource string, now time.Time) (by []string, out *Advised) {
 	base := s.main(resource, now)
 	a, ok := s.advisable(&base, now)
-	if !ok || len(a.by) == 0 || s.estimate == nil || s.estimate.Curve == nil || len(s.estimate.Curve.Knots) == 0 || !(s.Target > 0) {
+	if !ok || len(a.by) == 0 || s.estimate.Value == nil || s.estimate.Value.Curve == nil || len(s.estimate.Value.Curve.Knots) == 0 || !(s.Target > 0) {
 		return a.by, nil
 	}
-	c := s.estimate.Curve
+	c := s.estimate.Value.Curve
 	out = &Advised{}
 	for i := range spans {
 		p := &spans[i]

@@ -39,7 +39,7 @@ func (v *Model) Page(now time.Time, f Filter) Status {
 	s, m := Status{Pool: v.config.Pool, Resource: v.config.Resource, Objective: v.config.Objective, Capacity: v.config.Capacity,
 		Time: now, Counts: map[string]int{}, Unmet: unmetOn(&v.fleet, &v.jobs, now)}, v.at(now)
 	v.fleet.fill(&s, now)
-	if p := v.plans.newest; p != nil {
+	if p := v.plans.newest.Value; p != nil {
 		s.Plan, s.Cause, s.Value, s.Exceeds = p.ID(), p.Cause, p.Value, v.fleet.exceeds(p, &v.config, now)
 		if p.Capacity > 0 {
 			s.Capacity = min(s.Capacity, p.Capacity)
@@ -68,15 +68,15 @@ func (v *Model) Page(now time.Time, f Filter) Status {
 
 // fill adds the capacity and allocation of the hosts to a status.
 func (f *fleet) fill(s *Status, now time.Time) {
-	for _, h := range f.hosts {
-		s.Paused = s.Paused || h.paused
-		s.LeaseLeft = max(s.LeaseLeft, h.lease(now))
-		if h.gone(now) {
+	for h := range f.All() {
+		s.Paused = s.Paused || h.Paused
+		s.LeaseLeft = max(s.LeaseLeft, h.Lease(now))
+		if h.Gone(now) {
 			continue
 		}
 		s.Hosts++
-		for i := range h.knobs {
-			if k := &h.knobs[i]; k.Resource == s.Resource || k.Resource == "" || s.Resource == "" {
+		for i := range h.Knobs {
+			if k := &h.Knobs[i]; k.Resource == s.Resource || k.Resource == "" || s.Resource == "" {
 				if a := k.InForce(); a.Unlimited {
 					s.Unlimited++
 				} else {
@@ -224,9 +224,9 @@ func (m *moment) row(s *state) Row {
 	if s.Target > 0 {
 		r.SLOTarget = &s.Target
 	}
-	if e := s.estimate; e != nil {
+	if e := s.estimate.Value; e != nil {
 		r.Performance, r.Latency, r.Observed, r.Reports = e.Performance, e.Latency, e.Observed, e.Reports
-		age := trimtab.SecondsOf(m.now.Sub(e.Time))
+		age := trimtab.SecondsOf(s.estimate.Age(m.now))
 		r.Age = &age
 		if e.Load != nil {
 			r.Load, r.LoadUpper = &e.Load.Now, &e.Load.Upper
@@ -285,11 +285,11 @@ func (m *moment) notes(s *state) (all []string) {
 		}
 		all = append(all, fmt.Sprintf("alert %s%s keeps it from being lowered, since %s, until %s unless it is repeated", brief(a.Name), more, clockOf(a.Since, m.now), clockOf(a.Until, m.now)))
 	}
-	if s.estimate != nil {
-		all = append(all, s.estimate.Notes...)
+	if s.estimate.Value != nil {
+		all = append(all, s.estimate.Value.Notes...)
 	}
-	for _, h := range s.hosts {
-		for i, its := 0, h.of(s.Name); i < len(its); i++ {
+	for _, h := range s.hosts() {
+		for i, its := 0, h.Of(s.Name); i < len(its); i++ {
 			k := &its[i]
 			st := k.Standing
 			if st == nil {
@@ -345,7 +345,7 @@ func (s *decisionLog) latest(resource string) *Decision {
 
 // stateAt returns the state of the workload; a state that needs a person takes precedence.
 func (m *moment) stateAt(s *state) situation {
-	e := s.estimate
+	e := s.estimate.Value
 	held, isHeld := m.plans.heldNow(s)
 	has := m.main(s)
 	knob := has.problem()
@@ -359,8 +359,8 @@ func (m *moment) stateAt(s *state) situation {
 		return situation{codeHeld, held.Text, s.kept.heldSince}
 	case e == nil:
 		return situation{codeWaiting, "", s.kept.heldSince}
-	case m.silentSince(e):
-		return situation{codeStale, "nothing for " + Age(trimtab.SecondsOf(m.now.Sub(e.Time))), e.Time}
+	case m.silent(s):
+		return situation{codeStale, "nothing for " + Age(trimtab.SecondsOf(s.estimate.Age(m.now))), e.Time}
 	case planned && e.Starved > 0 && !s.missesIt(e):
 		return situation{codeStarved, starvedText(e), m.now.Add(-e.Starved.Duration())}
 	case e.Hold != nil && s.declared:
@@ -396,9 +396,9 @@ func starvedText(e *trimtab.Estimate) string {
 	return text
 }
 
-// silentSince reports whether the last estimate of a workload is too old to count.
-func (m *moment) silentSince(e *trimtab.Estimate) bool {
-	return m.round > 0 && m.now.Sub(e.Time) > Patience(m.round)
+// silent reports whether the last estimate of a workload is too old to count.
+func (m *moment) silent(s *state) bool {
+	return m.round > 0 && s.estimate.Age(m.now) > Patience(m.round)
 }
 
 // Patience is the age up to which an estimate counts while no newer one comes.
@@ -407,8 +407,8 @@ func Patience(round time.Duration) time.Duration { return 3*round + 5*time.Secon
 // loadAge is how long ago the load of an estimate was measured last, and whether nothing
 // newer came in time.
 func (m *moment) loadAge(s *state) (age *trimtab.Seconds, stale bool) {
-	e := s.estimate
-	stale = m.silentSince(e) || e.LoadMissing()
+	e := s.estimate.Value
+	stale = m.silent(s) || e.LoadMissing()
 	at, known := s.seen["load"]
 	if !known && !stale {
 		return nil, false

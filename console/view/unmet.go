@@ -33,12 +33,12 @@ func (v *Model) Unmet(now time.Time) []UnmetOn {
 }
 
 func unmetOn(f *fleet, jobs *jobBook, now time.Time) (all []UnmetOn) {
-	for _, h := range f.hosts {
-		if h.gone(now) {
+	for h := range f.All() {
+		if h.Gone(now) {
 			continue
 		}
-		for _, u := range h.unmet {
-			all = append(all, UnmetOn{h.name, u})
+		for _, u := range h.Unmet {
+			all = append(all, UnmetOn{h.Name, u})
 		}
 	}
 	for _, name := range jobs.heard(now) {
@@ -50,14 +50,6 @@ func unmetOn(f *fleet, jobs *jobBook, now time.Time) (all []UnmetOn) {
 		return cmp.Or(strings.Compare(a.Host, b.Host), strings.Compare(a.What, b.What), strings.Compare(a.Why, b.Why))
 	})
 	return all[:min(len(all), trimtab.MaxUnmet)]
-}
-
-// takenUnmet returns a host's report of what is not in force there, with shortened texts.
-func takenUnmet(said []trimtab.Unmet) (all []trimtab.Unmet) {
-	for _, u := range said[:min(len(said), trimtab.MaxUnmet)] {
-		all = append(all, trimtab.Unmet{What: brief(u.What), Why: brief(u.Why), Do: brief(u.Do)})
-	}
-	return all
 }
 
 // exceeds says that the pool does not hold all that a plan recommends of its first
@@ -79,12 +71,12 @@ func (f *fleet) exceeds(p *trimtab.Plan, c *Config, now time.Time) string {
 		return ""
 	}
 	sum, raises := 0.0, false
-	for _, h := range f.hosts {
-		if h.gone(now) || h.pool != cmp.Or(p.Pool, c.Pool) {
+	for h := range f.All() {
+		if h.Gone(now) || h.Pool != cmp.Or(p.Pool, c.Pool) {
 			continue
 		}
-		for i := range h.knobs {
-			k := &h.knobs[i]
+		for i := range h.Knobs {
+			k := &h.Knobs[i]
 			if k.Resource != resource && resource != "" {
 				continue
 			}

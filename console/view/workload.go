@@ -5,6 +5,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // workloads has all workloads that are reported or configured.
@@ -13,20 +14,17 @@ type workloads struct {
 	// version counts the changes of the view. Each workload stores the version of its own last
 	// change.
 	version uint64
+	hosts   *newest.Hosts
 }
 
 // state has all data of one workload.
 type state struct {
 	Workload
-	declared bool
-	version  uint64 // of the view, at the last change
-	estimate *trimtab.Estimate
-	// contributions are the newest; nil: none.
-	contributions *colocation.Contributions
-	// hosts are the hosts that have knobs of it, in order of name.
-	hosts []*host
-	// problems counts its knobs that cannot be used, wherever they are.
-	problems int
+	declared      bool
+	version       uint64 // of the view, at the last change
+	estimate      newest.Cell[*trimtab.Estimate]
+	contributions newest.Cell[*colocation.Contributions]
+	fleet         *newest.Hosts
 	decisionLog
 	series series
 	// alarms are the newest rounds that an alert on it started, oldest first; nil: none.
@@ -40,6 +38,9 @@ type state struct {
 	since since
 }
 
+// hosts returns the hosts that have knobs of the workload, in order of name.
+func (s *state) hosts() []*newest.Host { return s.fleet.On(s.Name) }
+
 // since has the times at which the estimate's hold, the missed SLO and the knob's problem began;
 // zero: there is none now.
 type since struct{ hold, miss, knob time.Time }
@@ -48,7 +49,7 @@ type since struct{ hold, miss, knob time.Time }
 func (w *workloads) state(name string) *state {
 	s := w.all[name]
 	if s == nil && len(w.all) < maxWorkloads {
-		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}}
+		s = &state{Workload: Workload{Name: name, Mode: trimtab.Off}, fleet: w.hosts}
 		w.all[name] = s
 	}
 	if s != nil {
@@ -73,13 +74,12 @@ func (w *workloads) makeRoom(name string) {
 
 // observe takes an estimate; n is how many workloads there are.
 func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
-	if s.estimate != nil && e.Time.Before(s.estimate.Time) && !ahead(s.estimate.Time) {
+	e = s.shown(e)
+	if !s.estimate.Take(e, e.Time, time.Now()) {
 		return
 	}
-	e = s.shown(e)
-	s.estimate = e
-	s.since.hold = begun(s.since.hold, e.Hold != nil, e.Time)
-	s.since.miss = begun(s.since.miss, s.Target > 0 && e.Performance != nil && *e.Performance < s.Target, e.Time)
+	s.since.hold = newest.Begun(s.since.hold, e.Hold != nil, e.Time)
+	s.since.miss = newest.Begun(s.since.miss, s.Target > 0 && e.Performance != nil && *e.Performance < s.Target, e.Time)
 	s.lack(e)
 	p := s.report(e)
 	s.series.add(p, n)
@@ -87,18 +87,6 @@ func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
 	if e.Performance != nil {
 		s.tellEffects(e.Time, *e.Performance, round)
 	}
-}
-
-// begun returns since when something is: now when it was not before, zero
-// when it is not.
-func begun(since time.Time, is bool, now time.Time) time.Time {
-	switch {
-	case !is:
-		return time.Time{}
-	case since.IsZero():
-		return now
-	}
-	return since
 }
 
 // notLearnt is the input that says that a report arrived and was not learnt from.

@@ -24,12 +24,8 @@ type Workload struct {
 	Replicas bool
 }
 
-// pods is the number of pods of a workload.
-type pods struct {
-	number  float64
-	at      time.Time
-	problem string
-}
+// maxHosts bounds the hosts whose knobs are followed.
+const maxHosts = 10_000
 
 // advice is the newest plan's advice. It is safe for concurrent use.
 type advice struct {
@@ -39,22 +35,21 @@ type advice struct {
 	mu sync.Mutex
 	// workloads are the declared workloads.
 	workloads map[string]Workload
-	// newest is the plan that wanted and held are of; until is when its advice is stale.
-	newest newest.Position
-	until  time.Time
-	wanted map[string]float64
-	held   map[string]string
-	// has is the last number of each workload; plans do not repeat numbers that stay.
-	has map[string]pods
+	// newest has the newest plan, and the number of pods of each workload: plans do not repeat
+	// numbers that stay.
+	newest newest.Model
 }
 
 func newAdvice(c *Config, now func() time.Time) *advice {
-	a := &advice{config: c, now: now, workloads: map[string]Workload{}, has: map[string]pods{}}
+	a := &advice{config: c, now: now, workloads: map[string]Workload{}}
 	for _, w := range c.Workloads {
 		a.workloads[w.Name] = w
 	}
+	a.newest = newest.Model{Hosts: newest.Hosts{Max: maxHosts}, MaxWorkloads: len(c.Workloads), Admits: a.declares}
 	return a
 }
+
+func (a *advice) declares(name string) bool { _, ok := a.workloads[name]; return ok }
 
 // observe reads one value of the bus.
 func (a *advice) observe(v trimtab.Value) {
@@ -62,54 +57,35 @@ func (a *advice) observe(v trimtab.Value) {
 	defer a.mu.Unlock()
 	switch v := v.(type) {
 	case *trimtab.Plan:
-		a.plan(v)
+		if v.Pool == a.config.Pool && !v.Cause.AnswersApply() { // the latter says what one command found
+			a.newest.Observe(v, a.now())
+			a.newest.Followed = a.lasts()
+		}
 	case *trimtab.Holding:
-		a.holding(v)
+		if v.Pool == a.config.Pool {
+			a.newest.Observe(newest.Only(v, func(k *trimtab.KnobState) bool {
+				return a.declares(k.Workload) && k.Resource == trimtab.Replicas && !k.Now.Unlimited
+			}), a.now())
+		}
 	}
 }
 
-// plan reads a plan, or a later step of the newest one.
-func (a *advice) plan(p *trimtab.Plan) {
-	if p.Pool != a.config.Pool || p.Cause.AnswersApply() {
-		return // the latter says what one command found, and nothing of other workloads
-	}
-	now, at := a.now(), newest.PositionOf(p)
-	switch order := at.Compare(a.newest); {
-	case order < 0 && now.Before(a.until):
-		return // the leader lost its term, or the plan is late
-	case order != 0:
-		a.newest, a.wanted, a.held = at, map[string]float64{}, map[string]string{}
-	}
-	born := p.Time
-	if born.After(now) {
-		born = now // the clock of the planner is ahead: its plan is at most as old as its arrival here
-	}
-	a.until = born.Add(min(2*a.config.Round, time.Duration(float64(p.Lease)*float64(time.Second))))
-	for i := range p.Actions {
-		if x := &p.Actions[i]; x.Resource == trimtab.Replicas && !x.Set.Unlimited {
-			a.wanted[x.Workload] = x.Set.Value
-		}
-	}
-	for name, h := range p.Held {
-		a.held[name] = h.Text
-	}
+// lasts is the age from which on the newest plan is no advice.
+func (a *advice) lasts() time.Duration {
+	return min(2*a.config.Round, a.newest.Plan(a.config.Pool).Value.Lease.Duration())
 }
 
-// holding reads how many pods the declared workloads have.
-func (a *advice) holding(h *trimtab.Holding) {
-	if h.Pool != a.config.Pool {
-		return
-	}
-	at := h.Time
-	if now := a.now(); at.After(now) {
-		at = now
-	}
-	for i := range h.Targets {
-		k := &h.Targets[i]
-		if _, ok := a.workloads[k.Workload]; ok && k.Resource == trimtab.Replicas && !k.Now.Unlimited && !at.Before(a.has[k.Workload].at) {
-			a.has[k.Workload] = pods{k.Now.Value, at, k.Problem}
+// has returns the number of pods of a workload by the newest report of it that is at most two
+// rounds old, or nil.
+func (a *advice) has(name string) (last *trimtab.KnobState) {
+	now := a.now()
+	least := 2 * a.config.Round
+	for _, h := range a.newest.On(name) {
+		if age := now.Sub(newest.Made(h.Time, h.Arrived, 0)); age <= least {
+			least, last = age, &h.Of(name)[0]
 		}
 	}
+	return last
 }
 
 // maxTarget is the most that one pod may count for.
@@ -163,26 +139,24 @@ func (a *advice) replicas(name string) (float64, error) {
 func (a *advice) fresh(name string) (n float64, why string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	now := a.now()
-	switch {
-	case a.until.IsZero():
+	plan := a.newest.Plan(a.config.Pool)
+	if plan.Value == nil {
 		return 0, "no plan was made yet"
-	case !now.Before(a.until):
-		return 0, fmt.Sprintf("the newest plan is out of date since %v", now.Sub(a.until).Round(time.Second))
 	}
-	n, moves := a.wanted[name]
-	if !moves {
-		if why := a.held[name]; why != "" {
-			return 0, why
-		}
-		has, ok := a.has[name]
-		switch {
-		case !ok, now.Sub(has.at) > 2*a.config.Round:
-			return 0, "how many pods there are is not known"
-		case has.problem != "":
-			return 0, has.problem
-		}
-		n = has.number
+	if age := plan.Age(a.now()); age >= a.lasts() {
+		return 0, fmt.Sprintf("the newest plan is out of date since %v", (age - a.lasts()).Round(time.Second))
+	}
+	at := newest.PositionOf(plan.Value)
+	if c := a.newest.Choice(name, trimtab.Replicas); c != nil && c.Position == at && !c.Set.Unlimited {
+		n = c.Set.Value
+	} else if w := a.newest.Of(name); w != nil && w.HeldIn == at && w.Held != "" {
+		return 0, w.Held
+	} else if has := a.has(name); has == nil {
+		return 0, "how many pods there are is not known"
+	} else if has.Problem != "" {
+		return 0, has.Problem
+	} else {
+		n = has.Now.Value
 	}
 	if n = math.Round(n); !(n >= 1) || n > math.MaxInt32 {
 		return 0, fmt.Sprintf("%v pods are no number of pods to advise", n)

@@ -86,7 +86,7 @@ func (e *Exporter) happened(o *trimtab.Outcome) {
 			status = trimtab.Written
 		}
 		c := change{r.Workload, r.Resource, status, r.Asked.Unlimited || r.Asked.Value > r.Before.Value, "limit"}
-		if r.Resource == trimtab.CPU && e.workloads[r.Workload].requests {
+		if r.Resource == trimtab.CPU && e.requests(r.Workload) {
 			c.of = "request"
 		}
 		all[c] = append(all[c], r)
@@ -99,7 +99,11 @@ func (e *Exporter) happened(o *trimtab.Outcome) {
 		x := &event{}
 		x.Workload, x.Warning = s.Ref, c.status == trimtab.Refused || c.status == trimtab.Failed
 		x.Reason = reasonOf(c)
-		x.Note = noteOf(c, all[c], s.why[c.resource], trimtab.PlanID(o.Epoch, o.Sequence))
+		why := ""
+		if choice := e.newest.Choice(c.workload, c.resource); choice != nil {
+			why = choice.Summary
+		}
+		x.Note = noteOf(c, all[c], why, trimtab.PlanID(o.Epoch, o.Sequence))
 		x.key = fmt.Sprint(s.Ref, x.Reason, textOf(c, all[c]))
 		e.queue(x)
 	}

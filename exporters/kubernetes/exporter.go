@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 // Which events are written.
@@ -78,6 +79,7 @@ type Exporter struct {
 
 	mu        sync.Mutex
 	workloads map[string]*state
+	newest    newest.Model
 	events    events
 	// had are the start values as they were read or written last, starts says when.
 	had         *kube.ConfigMap
@@ -91,16 +93,8 @@ type Exporter struct {
 // state is the known state of one workload.
 type state struct {
 	Workload
-	estimate *trimtab.Estimate
-	// limits are the limits of its serving pods, by resource, as a host reported them.
-	limits map[string][]float64
-	told   time.Time
-	// requests says that its CPU is a request, not a limit.
-	requests bool
 	// peaks are the highest bounds of the load, by hour.
 	peaks map[int64]float64
-	// why is the newest plan's reason, by resource.
-	why map[string]string
 }
 
 // Open checks the configuration. It asks nothing of the cluster.
@@ -115,8 +109,9 @@ func open(c Config, now func() time.Time) (*Exporter, error) {
 	}
 	e := &Exporter{config: c, now: now, workloads: map[string]*state{}, recommended: map[string]time.Time{}, quiet: map[string]time.Time{}, begun: now()}
 	for _, w := range c.Workloads {
-		e.workloads[w.Name] = &state{Workload: w, limits: map[string][]float64{}, peaks: map[int64]float64{}, why: map[string]string{}}
+		e.workloads[w.Name] = &state{Workload: w, peaks: map[int64]float64{}}
 	}
+	e.newest = newest.Model{Hosts: newest.Hosts{Max: maxHosts}, MaxWorkloads: len(c.Workloads), Followed: 2 * c.Round, Admits: e.declares}
 	return e, nil
 }
 
@@ -132,11 +127,7 @@ func (e *Exporter) Observe(v trimtab.Value) {
 	switch v := v.(type) {
 	case *trimtab.Plan:
 		if v.Pool == e.config.Pool {
-			for i := range v.Actions {
-				if s := e.workloads[v.Actions[i].Workload]; s != nil {
-					s.why[v.Actions[i].Resource] = v.Actions[i].Why.Summary
-				}
-			}
+			e.newest.Observe(v, e.now())
 		}
 	case *trimtab.Outcome:
 		if v.Pool == e.config.Pool && e.config.Events != NoEvents {
@@ -144,15 +135,21 @@ func (e *Exporter) Observe(v trimtab.Value) {
 		}
 	case *trimtab.Holding:
 		if v.Pool == e.config.Pool {
-			e.holds(v)
+			e.newest.Observe(newest.Only(v, func(k *trimtab.KnobState) bool { return e.declares(k.Workload) && k.Standing != nil }), e.now())
 		}
 	case *trimtab.Estimate:
 		if s := e.workloads[v.Workload]; s != nil {
-			s.estimate = v
-			s.peak(e.now())
+			e.newest.Observe(v, e.now())
+			s.peak(v, e.now())
 		}
 	}
 }
+
+// declares reports whether a workload is one of the cluster.
+func (e *Exporter) declares(name string) bool { return e.workloads[name] != nil }
+
+// maxHosts bounds the actuators whose knobs are followed.
+const maxHosts = 1000
 
 // tick is how often Run checks whether something is to be written.
 const tick = time.Second

@@ -19,13 +19,13 @@ const (
 	remembered = 24 * time.Hour
 )
 
-// peak records the upper bound of the load in the newest estimate.
-func (s *state) peak(now time.Time) {
-	if s.estimate.Load == nil || s.estimate.Hold != nil {
+// peak records the upper bound of the load in an estimate.
+func (s *state) peak(e *trimtab.Estimate, now time.Time) {
+	if e.Load == nil || e.Hold != nil {
 		return
 	}
 	hour := now.Unix() / 3600
-	s.peaks[hour] = math.Max(s.peaks[hour], s.estimate.Load.Upper)
+	s.peaks[hour] = math.Max(s.peaks[hour], e.Load.Upper)
 	for h := range s.peaks {
 		if h < hour-int64(remembered/time.Hour) {
 			delete(s.peaks, h)
@@ -47,11 +47,13 @@ type advice struct{ target, lower, upper float64 }
 // adviceOf reads from the learnt curve, at the day's highest load, the least allocations whose
 // mean and whose bounds meet the SLO. why says why there is no fresh advice.
 func (e *Exporter) adviceOf(s *state, resource string, pods int) (a advice, why string) {
-	x := s.estimate
-	switch {
-	case x == nil:
+	w := e.newest.Of(s.Name)
+	if w == nil || w.Estimate.Value == nil {
 		return a, "nothing was told of the workload yet"
-	case e.now().Sub(x.Time) > 2*e.config.Round:
+	}
+	x := w.Estimate.Value
+	switch {
+	case w.Estimate.Age(e.now()) > 2*e.config.Round:
 		return a, "the newest estimate is of " + x.Time.UTC().Format(time.RFC3339)
 	case x.Hold != nil:
 		return a, x.Hold.Text

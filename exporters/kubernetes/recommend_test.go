@@ -182,8 +182,9 @@ func TestTargetsAreBetweenTheirBoundsForEveryCurve(t *testing.T) {
 			b.Upper = b.Mean + v()
 			c.Knots = append(c.Knots, trimtab.Knot{Allocation: at, Band: b})
 		}
-		s := &state{Workload: Workload{SLO: rapid.Float64Range(0.1, 1).Draw(r, "slo")}, peaks: map[int64]float64{0: rapid.Float64Range(0, 100).Draw(r, "peak")},
-			estimate: &trimtab.Estimate{Time: time.Unix(1e9, 0), Curve: c}}
+		s := &state{Workload: Workload{SLO: rapid.Float64Range(0.1, 1).Draw(r, "slo")}, peaks: map[int64]float64{0: rapid.Float64Range(0, 100).Draw(r, "peak")}}
+		e.newest.MaxWorkloads = 1
+		e.newest.Observe(&trimtab.Estimate{Time: e.now(), Curve: c}, e.now())
 		a, why := e.adviceOf(s, trimtab.CPU, 3)
 		if why == "" && !(a.lower > 0 && a.lower <= a.target && a.target <= a.upper) {
 			r.Errorf("%+v of %+v", a, c)

@@ -34,32 +34,34 @@ func startKey(r kube.Ref, container, resource string) string {
 // maxKey bounds a key of a ConfigMap.
 const maxKey = 253
 
-// holds reads the values of an actuator's knobs.
-func (e *Exporter) holds(h *trimtab.Holding) {
-	limits := map[string]map[string][]float64{}
-	for i := range h.Targets {
-		k := &h.Targets[i]
-		s := e.workloads[k.Workload]
-		if s == nil || k.Standing == nil || k.Resource == trimtab.Replicas {
-			continue
-		}
-		if k.Resource == trimtab.CPU {
-			s.requests = k.Reserves
-		}
-		if k.Reserves {
-			continue // start values are limits
-		}
-		if limits[k.Workload] == nil {
-			limits[k.Workload] = map[string][]float64{}
-		}
-		if k.Problem == "" && k.Barred == "" && k.Standing.Phase == "" && !k.InForce().Unlimited && h.LeaseLeft > 0 && !h.Paused {
-			limits[k.Workload][k.Resource] = append(limits[k.Workload][k.Resource], k.InForce().Value)
+// requests reports whether a workload's CPU is a request, not a limit.
+func (e *Exporter) requests(workload string) bool {
+	for _, h := range e.newest.On(workload) {
+		for _, k := range h.Of(workload) {
+			if k.Resource == trimtab.CPU {
+				return k.Reserves
+			}
 		}
 	}
-	for name, of := range limits {
-		s := e.workloads[name]
-		s.limits, s.told = of, e.now()
+	return false
+}
+
+// limits returns the limits of a workload's serving pods, by resource, in order, as actuators reported them
+// lately; told says that any ever did.
+func (e *Exporter) limits(workload string) (out map[string][]float64, told bool) {
+	out = map[string][]float64{}
+	for _, h := range e.newest.On(workload) {
+		for _, k := range h.Of(workload) {
+			if k.Resource == trimtab.Replicas || k.Reserves {
+				continue // start values are limits
+			}
+			told = true
+			if e.now().Sub(h.Heard()) <= forgetAfter && k.Problem == "" && k.Barred == "" && k.Standing.Phase == "" && !k.InForce().Unlimited && h.LeaseLeft > 0 && !h.Paused {
+				out[k.Resource] = append(out[k.Resource], k.InForce().Value)
+			}
+		}
 	}
+	return out, told
 }
 
 // wanted returns the start values to write: the median of the serving pods' values, so that a new
@@ -67,9 +69,9 @@ func (e *Exporter) holds(h *trimtab.Holding) {
 func (e *Exporter) wanted(cluster *kube.Cluster) map[string]float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	out, now := map[string]float64{}, e.now()
-	for _, s := range e.workloads {
-		if s.Mode != trimtab.Act || now.Sub(s.told) > forgetAfter {
+	out := map[string]float64{}
+	for name, s := range e.workloads {
+		if s.Mode != trimtab.Act {
 			continue
 		}
 		of, err := cluster.WorkloadOf(s.Ref)
@@ -81,10 +83,11 @@ func (e *Exporter) wanted(cluster *kube.Cluster) map[string]float64 {
 		if c == nil {
 			continue
 		}
-		for resource, all := range s.limits {
+		limits, _ := e.limits(name)
+		for resource, all := range limits {
 			key := startKey(s.Ref, c.Name, resource)
 			limit, limited := c.Resources.Limits[resource]
-			if len(all) == 0 || !limited || len(key) > maxKey {
+			if !limited || len(key) > maxKey {
 				continue
 			}
 			v := slices.Sorted(slices.Values(all))[(len(all)-1)/2]
@@ -126,8 +129,8 @@ func (e *Exporter) writeStarts(ctx context.Context, cluster *kube.Cluster) {
 func (e *Exporter) heard() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, s := range e.workloads {
-		if !s.told.IsZero() {
+	for name := range e.workloads {
+		if _, told := e.limits(name); told {
 			return true
 		}
 	}

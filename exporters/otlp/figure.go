@@ -23,27 +23,19 @@ const forgotten = 15 * time.Minute
 type figures struct {
 	utility func(string, float64) (float64, bool)
 
-	mu        sync.Mutex
-	workloads map[string]*figure
-	held      newest.Allocations
+	mu     sync.Mutex
+	newest newest.Model
 
 	gauges  []metric.Float64ObservableGauge
 	actions metric.Int64Counter
 	latency metric.Float64Histogram
 }
 
-// figure has the values of one workload; nil is missing.
-type figure struct {
-	seen time.Time
-	// values are in the order of gauges.
-	values [6]*float64
-}
+// maxHeld limits the places of one workload that are pushed, maxHosts the hosts whose reports are
+// kept.
+const maxHeld, maxHosts = 2 * trimtab.MaxResources, 10_000
 
-// maxHeld limits the places of one workload that are pushed, maxHosts and maxKnobs the hosts and
-// knobs whose reports are kept.
-const maxHeld, maxHosts, maxKnobs = 2 * trimtab.MaxResources, 10_000, 200_000
-
-// The places of the values; the allocation comes from held.
+// The places of the values.
 const (
 	allocation = iota
 	target
@@ -51,10 +43,11 @@ const (
 	utility
 	load
 	performance
+	numValues
 )
 
 func newFigures(m metric.Meter, utility func(string, float64) (float64, bool)) (*figures, error) {
-	f := &figures{utility: utility, workloads: map[string]*figure{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}}
+	f := &figures{utility: utility, newest: newest.Model{Hosts: newest.Hosts{Max: maxHosts}, MaxWorkloads: maxWorkloads, Followed: forgotten}}
 	var errs []error
 	var all []metric.Observable
 	for _, g := range []struct{ name, unit, about string }{
@@ -80,49 +73,28 @@ func newFigures(m metric.Meter, utility func(string, float64) (float64, bool)) (
 	return f, errors.Join(append(errs, err)...)
 }
 
-// of returns the gauges of a workload; nil if there are too many workloads.
-func (f *figures) of(name string, now time.Time) *figure {
-	w := f.workloads[name]
-	if w == nil {
-		if len(f.workloads) >= maxWorkloads {
-			return nil
-		}
-		w = &figure{}
-		f.workloads[name] = w
-	}
-	w.seen = now
-	return w
-}
-
 // observe reads one value at time now.
 func (f *figures) observe(now time.Time, value trimtab.Value) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch v := value.(type) {
 	case *trimtab.Estimate:
-		if w := f.of(v.Workload, now); w != nil {
-			w.estimate(v, f.utility)
-		}
-	case *trimtab.Holding:
-		f.held.Hear(v, now, func(k *trimtab.KnobState) bool { return f.of(k.Workload, now) != nil })
-	case *trimtab.Plan:
-		for i := range v.Actions {
-			if w := f.of(v.Actions[i].Workload, now); w != nil && v.First(v.Actions[i].Resource) {
-				w.values[target], w.values[demand] = v.Actions[i].Why.Target, v.Actions[i].Why.Demand
-			}
-		}
+		kept := *v
+		kept.Curve, kept.Curves = nil, nil // they are not pushed
+		value = &kept
 	case *trimtab.Outcome:
 		for _, r := range v.Results {
 			f.actions.Add(context.Background(), 1, metric.WithAttributes(
 				attribute.String("trimtab.resource", r.Resource), attribute.String("trimtab.status", string(r.Status))))
 		}
 	}
+	f.newest.Observe(value, now)
 }
 
 // allocations are what a workload has in each place where that is known, in the first maxHeld of
 // them by name: the same at each push.
 func (f *figures) allocations(name string) map[newest.Place]float64 {
-	out, held := map[newest.Place]float64{}, f.held.Of(name)
+	out, held := map[newest.Place]float64{}, f.newest.Given(name)
 	places := slices.SortedFunc(maps.Keys(held), newest.Place.Compare)
 	for _, at := range places[:min(maxHeld, len(places))] {
 		if g := held[at]; !g.Unknown {
@@ -132,38 +104,42 @@ func (f *figures) allocations(name string) map[newest.Place]float64 {
 	return out
 }
 
-func (w *figure) estimate(v *trimtab.Estimate, u func(string, float64) (float64, bool)) {
-	w.values[load], w.values[utility] = nil, nil
-	w.values[performance] = v.Performance
-	if v.Load != nil {
-		w.values[load] = &v.Load.Now
+// values are those of a workload but for its allocation; nil is missing.
+func (f *figures) values(name string) (all [numValues]*float64) {
+	w := f.newest.Of(name)
+	if w == nil {
+		return all
 	}
-	if v.Performance != nil && u != nil {
-		if x, ok := u(v.Workload, *v.Performance); ok {
-			w.values[utility] = &x
+	if w.First != nil {
+		all[target], all[demand] = w.First.Target, w.First.Demand
+	}
+	if e := w.Estimate.Value; e != nil {
+		if all[performance] = e.Performance; e.Load != nil {
+			all[load] = &e.Load.Now
+		}
+		if e.Performance != nil && f.utility != nil {
+			if x, ok := f.utility(name, *e.Performance); ok {
+				all[utility] = &x
+			}
 		}
 	}
+	return all
 }
 
 // expire forgets workloads without a value for long, and hosts without a report.
 func (f *figures) expire(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for name, w := range f.workloads {
-		if now.Sub(w.seen) > forgotten {
-			delete(f.workloads, name)
-		}
-	}
-	f.held.Forget(now.Add(-forgotten))
+	f.newest.Forget(now, forgotten)
 }
 
 // read is called by the SDK at every push.
 func (f *figures) read(_ context.Context, o metric.Observer) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for name, w := range f.workloads {
+	for name := range f.newest.Workloads() {
 		workload := attribute.String("trimtab.workload", name)
-		for i, v := range w.values {
+		for i, v := range f.values(name) {
 			if v != nil {
 				o.ObserveFloat64(f.gauges[i], *v, metric.WithAttributes(workload))
 			}

@@ -11,7 +11,7 @@ import (
 )
 
 func TestWhatInstancesHaveIsSummedOverEachHost(t *testing.T) {
-	f := &figures{workloads: map[string]*figure{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}}
+	f := &figures{newest: newest.Model{Hosts: newest.Hosts{Max: maxHosts}, MaxWorkloads: maxWorkloads}}
 	on := func(host, instance string, now trimtab.Amount) trimtab.KnobState {
 		return trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: host, Workload: "w", Instance: instance, Resource: "cpu"}, Now: now}
 	}
@@ -37,19 +37,19 @@ func TestWhatInstancesHaveIsSummedOverEachHost(t *testing.T) {
 }
 
 func TestAHostThatIsGoneHoldsNothingWhileItsWorkloadsGoOn(t *testing.T) {
-	f := &figures{workloads: map[string]*figure{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}}
+	f := &figures{newest: newest.Model{Hosts: newest.Hosts{Max: maxHosts}, MaxWorkloads: maxWorkloads}}
 	began := time.Unix(1, 0)
 	f.observe(began, &trimtab.Holding{Pool: "p", Host: "gone", Targets: []trimtab.KnobState{
 		{KnobID: trimtab.KnobID{Pool: "p", Host: "gone", Workload: "w", Resource: "cpu"}, Now: trimtab.Units(1)}}})
 	later := began.Add(forgotten + time.Second)
 	f.observe(later, &trimtab.Estimate{Workload: "w", Time: later})
-	if f.expire(later); f.workloads["w"] == nil || len(f.allocations("w")) != 0 {
+	if f.expire(later); f.newest.Of("w") == nil || len(f.allocations("w")) != 0 {
 		t.Errorf("%v after %v", f.allocations("w"), forgotten)
 	}
 }
 
 func TestOfManyPlacesTheSameArePushedEachTime(t *testing.T) {
-	f := &figures{workloads: map[string]*figure{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}}
+	f := &figures{newest: newest.Model{Hosts: newest.Hosts{Max: maxHosts}, MaxWorkloads: maxWorkloads}}
 	for i := range 2 * maxHeld {
 		host := fmt.Sprintf("h%03d", i)
 		now := trimtab.Units(1)

@@ -24,7 +24,11 @@ type curve struct {
 // target, and the mean along the curve.
 func (e *Exporter) expected(v *trimtab.Estimate, w *workload) {
 	e.band(v, "allocation", v.Allocation)
-	e.band(v, "target", w.target)
+	var target *float64
+	if c := e.newest.Of(v.Workload).First; c != nil {
+		target = c.Target
+	}
+	e.band(v, "target", target)
 	if w.curve.names == nil && v.Curve == nil {
 		return
 	}

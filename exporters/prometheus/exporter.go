@@ -46,9 +46,11 @@ type Exporter struct {
 	mu        sync.Mutex
 	patience  time.Duration // see SetPatience
 	workloads map[string]*workload
-	// news are the estimates since the last scrape, by workload, and audits the newest
-	// plans with an audit, by pool.
-	news   map[string]*trimtab.Estimate
+	// newest has the values; its estimates are dropped once they are exported. news names the
+	// workloads with an estimate since the last scrape, and audits has the newest plans with an
+	// audit, by pool.
+	newest newest.Model
+	news   map[string]bool
 	audits map[string]*trimtab.Plan
 	// tails are the Servpods of each workload that have series, tailNews the values since the
 	// last scrape.
@@ -58,8 +60,7 @@ type Exporter struct {
 	// counted are the workloads that have series of performance counters.
 	counted      map[string]bool
 	countedBytes int
-	hosts        map[hostKey]*host
-	held         newest.Allocations
+	hosts        map[newest.HostKey]*host
 	jobHosts     map[string]*jobsHost
 	jobNews      map[string]jobsNews
 	room         room
@@ -80,17 +81,15 @@ type Workload struct {
 // workload is the exporter's state of one workload.
 type workload struct {
 	declared Workload
-	// target is the solver's last target; nil: unknown.
-	target *float64
-	curve  curve
+	curve    curve
 	// audited is the pool whose newest audit listed it; "": none.
 	audited string
 	// has is what it has on each host, shown the labels of the series of that.
 	has   map[newest.Place]newest.Given
 	shown map[newest.Place]bool
 	stale bool // shown differs from has
-	// measured is the time of the newest exported estimate; zero: none is exported.
-	measured time.Time
+	// measured says that the figures of an estimate are exported.
+	measured bool
 	// inBrief says that the workload has only the series in brief; counted is about how many
 	// bytes all take.
 	inBrief bool
@@ -99,8 +98,11 @@ type workload struct {
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]*trimtab.Estimate{}, audits: map[string]*trimtab.Plan{}, tails: map[string]*tail{}, tailNews: map[string]*colocation.Contributions{}, counted: map[string]bool{},
-		hosts: map[hostKey]*host{}, held: newest.Allocations{MaxHosts: maxHosts, MaxKnobs: maxKnobs}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]bool{}, audits: map[string]*trimtab.Plan{}, tails: map[string]*tail{}, tailNews: map[string]*colocation.Contributions{}, counted: map[string]bool{},
+		hosts: map[newest.HostKey]*host{}, newest: newest.Model{Hosts: newest.Hosts{Max: maxHosts}, MaxWorkloads: maxWorkloads}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
+	e.newest.Admits = func(name string) bool { return e.known(name) != nil }
+	e.newest.Admits = func(name string) bool { return e.known(name) != nil }
+	e.newest.Admits = func(name string) bool { return e.known(name) != nil }
 	s.Before(e.catchUp)
 	return e
 }
@@ -113,7 +115,11 @@ func (e *Exporter) catchUp() {
 	e.settle()
 	e.settleJobs()
 	for _, name := range slices.Sorted(maps.Keys(e.news)) {
-		e.estimate(e.news[name], e.workloads[name])
+		told := &e.newest.Of(name).Estimate
+		if told.Value != nil { // else it was late
+			e.estimate(told.Value, e.workloads[name])
+			told.Value = nil
+		}
 	}
 	clear(e.news)
 	for _, pool := range slices.Sorted(maps.Keys(e.audits)) {
@@ -125,8 +131,8 @@ func (e *Exporter) catchUp() {
 	}
 	clear(e.tailNews)
 	for name, w := range e.workloads {
-		if e.patience > 0 && !w.measured.IsZero() && time.Since(w.measured) > e.patience {
-			w.measured = time.Time{}
+		if e.patience > 0 && w.measured && e.newest.Of(name).Estimate.Age(time.Now()) > e.patience {
+			w.measured = false
 			e.measured(&trimtab.Estimate{Workload: name}, nil)
 		}
 	}
@@ -137,7 +143,7 @@ func (e *Exporter) catchUp() {
 func (e *Exporter) SetPatience(d time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.patience = d
+	e.patience, e.newest.Followed = d, d
 }
 
 // Configure replaces the declared workloads and keeps the observed state.
@@ -195,8 +201,8 @@ func (e *Exporter) Observe(value trimtab.Value) {
 	defer e.mu.Unlock()
 	switch v := value.(type) {
 	case *trimtab.Estimate:
-		if e.known(v.Workload) != nil {
-			e.news[v.Workload] = v
+		if e.newest.Observe(v, time.Now()); e.known(v.Workload) != nil {
+			e.news[v.Workload] = true
 		}
 	case *colocation.Contributions:
 		if e.known(v.Workload) != nil && (e.tails[v.Workload] != nil || e.tailNews[v.Workload] != nil || len(e.tails)+len(e.tailNews) < maxTails) {
@@ -242,7 +248,7 @@ func (e *Exporter) estimate(v *trimtab.Estimate, w *workload) {
 		u := w.declared.Utility(*v.Performance)
 		utility = &u
 	}
-	w.measured = v.Time
+	w.measured = true
 	e.measured(v, utility)
 	reports, held := float64(v.Reports), 0.0
 	if v.Hold != nil {
@@ -289,6 +295,15 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 	if !e.names.pool(p.Pool, p.Objective) {
 		return
 	}
+	if e.newest.Observe(p, time.Now()); e.newest.Plan(p.Pool).Value != p {
+		return // it is late
+	}
+	if e.newest.Observe(p, time.Now()); e.newest.Plan(p.Pool).Value != p {
+		return // it is late
+	}
+	if e.newest.Observe(p, time.Now()); e.newest.Plan(p.Pool).Value != p {
+		return // it is late
+	}
 	e.metrics.Gauge("trimtab_pool_capacity", p.Pool).Set(p.Capacity)
 	e.metrics.Gauge("trimtab_pool_plan_timestamp_seconds", p.Pool).Set(float64(p.Time.UnixMilli()) / 1000)
 	e.set("trimtab_pool_objective", p.Value, p.Pool, p.Objective)
@@ -305,11 +320,7 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 		if w == nil {
 			continue
 		}
-		if p.First(a.Resource) {
-			w.target = a.Why.Target
-			e.set("trimtab_workload_target", a.Why.Target, a.Workload)
-			e.set("trimtab_workload_demand", a.Why.Demand, a.Workload)
-		}
+		e.choice(a.Workload)
 		direction := "raise"
 		if a.Set.Less(a.Expect) {
 			direction = "lower"
@@ -318,16 +329,16 @@ func (e *Exporter) plan(p *trimtab.Plan) {
 			e.metrics.Counter("trimtab_workload_decisions_total", a.Workload, string(a.Mode), direction).Inc()
 		}
 	}
-	if p.Cause.AnswersApply() {
-		return // this lists what changed since the command, and holds no workload
-	}
-	// A held workload has no target, so the old one is removed.
 	for name := range p.Held {
-		if w := e.workloads[name]; w != nil {
-			w.target = nil
-			e.set("trimtab_workload_target", nil, name)
-			e.set("trimtab_workload_demand", nil, name)
-		}
+		e.choice(name)
+	}
+}
+
+// choice exports what the newest plan wants for a workload, of the pool's first resource.
+func (e *Exporter) choice(name string) {
+	if w := e.newest.Of(name); w != nil && w.First != nil {
+		e.set("trimtab_workload_target", w.First.Target, name)
+		e.set("trimtab_workload_demand", w.First.Demand, name)
 	}
 }
 

@@ -1,7 +1,6 @@
 package prometheus
 
 import (
-	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -11,32 +10,28 @@ import (
 	"github.com/trimtab/trimtab/internal/newest"
 )
 
-// maxHosts bounds the hosts that are exported, maxKnobs the knobs of all.
-const maxHosts, maxKnobs = 2000, 200_000
+// maxHosts bounds the hosts that are exported.
+const maxHosts = 2000
 
 // forgotten is how long a host is exported after its last report, as the bus keeps the report of
 // a host that is gone.
 const forgotten = 15 * time.Minute
 
-// hostKey identifies a host in one pool.
-type hostKey struct{ pool, name string }
-
-// bytes is about how many bytes a host's series have: five series, and two for a further
+// bytesOf is about how many bytes a host's series have: five series, and two for a further
 // resource.
-func (k *hostKey) bytes() int { return 7 * (70 + len(k.pool) + len(k.name)) }
+func bytesOf(k newest.HostKey) int { return 7 * (70 + len(k.Pool) + len(k.Name)) }
 
 // host is the exporter's state of one host.
 type host struct {
-	// news is its newest report, nil once it was read; heard is when it came.
-	news  *trimtab.Holding
-	heard time.Time
+	// fresh says that there is a report since the last scrape.
+	fresh bool
 	// resources are those with series.
 	resources map[string]bool
 }
 
 // hear keeps the newest report of a host.
 func (e *Exporter) hear(said *trimtab.Holding) {
-	key := hostKey{said.Pool, said.Host}
+	key := newest.HostKey{Pool: said.Pool, Name: said.Host}
 	h := e.hosts[key]
 	if h == nil {
 		if len(e.hosts) >= maxHosts || len(said.Host)+len(said.Pool) > 512 || !admit(&e.names.hostPools, said.Pool, maxPools) {
@@ -44,26 +39,37 @@ func (e *Exporter) hear(said *trimtab.Holding) {
 		}
 		h = &host{resources: map[string]bool{}}
 		e.hosts[key] = h
-		e.room.bytes += key.bytes()
+		e.room.bytes += bytesOf(key)
 	}
-	h.news, h.heard = said, time.Now()
+	h.fresh = true
+	e.changed(e.newest.Observe(said, time.Now()))
 }
 
-// settle reads the new reports of all hosts, and exports the allocations of workloads and hosts.
+// changed marks workloads of which a knob changed.
+func (e *Exporter) changed(names []string) {
+	for _, name := range names {
+		if w := e.known(name); w != nil {
+			w.stale = true
+		}
+	}
+}
+
+// settle exports the new reports of all hosts, and the allocations of workloads.
 func (e *Exporter) settle() {
-	for _, key := range slices.SortedFunc(maps.Keys(e.hosts), func(a, b hostKey) int {
-		return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.pool, b.pool))
-	}) {
-		if h := e.hosts[key]; h.news != nil {
-			e.take(h.news)
-			e.host(key, h, h.news)
-			h.news = nil
-		} else if time.Since(h.heard) > forgotten {
-			e.forget(key, h)
+	for _, key := range slices.SortedFunc(maps.Keys(e.hosts), newest.HostKey.Compare) {
+		h, is := e.hosts[key], e.newest.Host(key.Pool, key.Name)
+		switch {
+		case is == nil || time.Since(is.Arrived) > forgotten:
+			e.forget(key, is)
+		case h.fresh:
+			e.host(h, is)
+			h.fresh = false
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(e.workloads)) {
 		if w := e.workloads[name]; w.stale {
+			w.has = e.newest.Given(name)
+			maps.DeleteFunc(w.has, func(at newest.Place, _ newest.Given) bool { return e.names.resource(at.Resource) != at.Resource })
 			e.count(name, w)
 		}
 	}
@@ -76,27 +82,17 @@ func (e *Exporter) settle() {
 	}
 }
 
-// forget drops a host.
-func (e *Exporter) forget(key hostKey, h *host) {
-	gone := &trimtab.Holding{Pool: key.pool, Host: key.name}
-	e.take(gone)
-	e.host(key, h, gone)
+// forget drops a host; is may be nil.
+func (e *Exporter) forget(key newest.HostKey, is *newest.Host) {
+	if is != nil {
+		e.changed(e.newest.Drop(is))
+	}
+	e.host(e.hosts[key], &newest.Host{HostKey: key})
 	for _, name := range []string{"trimtab_host_knobs", "trimtab_host_unusable_knobs", "trimtab_host_timestamp_seconds"} {
-		e.metrics.Forget(name, key.pool, key.name)
+		e.metrics.Forget(name, key.Pool, key.Name)
 	}
-	e.room.bytes -= key.bytes()
+	e.room.bytes -= bytesOf(key)
 	delete(e.hosts, key)
-}
-
-// take replaces the workloads' allocations on a host by those in its report.
-func (e *Exporter) take(said *trimtab.Holding) {
-	changed := e.held.Hear(said, time.Now(), func(k *trimtab.KnobState) bool {
-		return e.known(k.Workload) != nil && e.names.resource(k.Resource) == k.Resource
-	})
-	for name := range changed {
-		w := e.workloads[name]
-		w.has, w.stale = e.held.Of(name), true
-	}
 }
 
 // places are the series of a workload's allocation: one for each host, or one for each resource
@@ -149,29 +145,15 @@ func (e *Exporter) allocate(name string, w *workload) {
 }
 
 // host exports the capacity of a host and its allocated part.
-func (e *Exporter) host(key hostKey, h *host, said *trimtab.Holding) {
-	sums, unusable := map[string]float64{}, 0
-	for resource := range said.Capacity {
-		sums[resource] = 0
-	}
-	for i := range said.Targets {
-		k := &said.Targets[i]
-		if k.Problem != "" {
-			unusable++
-		}
-		a := k.InForce()
-		if a.Less(k.Now) {
-			a = k.Now
-		}
-		if a.Unlimited { // an unlimited knob counts as no amount
-			a.Value = 0
-		}
-		sums[k.Resource] += a.Value
+func (e *Exporter) host(h *host, is *newest.Host) {
+	sums := is.Sums()
+	for resource := range is.Capacity {
+		sums[resource] = sums[resource] // 0 where it gives nothing out
 	}
 	for resource := range h.resources {
 		if _, still := sums[resource]; !still {
-			e.metrics.Forget("trimtab_host_given", key.pool, key.name, resource)
-			e.metrics.Forget("trimtab_host_capacity", key.pool, key.name, resource)
+			e.metrics.Forget("trimtab_host_given", is.Pool, is.Name, resource)
+			e.metrics.Forget("trimtab_host_capacity", is.Pool, is.Name, resource)
 			delete(h.resources, resource)
 		}
 	}
@@ -180,14 +162,14 @@ func (e *Exporter) host(key hostKey, h *host, said *trimtab.Holding) {
 			continue
 		}
 		h.resources[resource] = true
-		e.set("trimtab_host_given", &sum, key.pool, key.name, resource)
+		e.set("trimtab_host_given", &sum.Amount, is.Pool, is.Name, resource)
 		var capacity *float64
-		if c, measured := said.Capacity[resource]; measured {
+		if c, measured := is.Capacity[resource]; measured {
 			capacity = &c
 		}
-		e.set("trimtab_host_capacity", capacity, key.pool, key.name, resource)
+		e.set("trimtab_host_capacity", capacity, is.Pool, is.Name, resource)
 	}
-	e.metrics.Gauge("trimtab_host_knobs", key.pool, key.name).Set(float64(len(said.Targets)))
-	e.metrics.Gauge("trimtab_host_unusable_knobs", key.pool, key.name).Set(float64(unusable))
-	e.metrics.Gauge("trimtab_host_timestamp_seconds", key.pool, key.name).Set(math.Round(float64(said.Time.UnixMilli()) / 1000))
+	e.metrics.Gauge("trimtab_host_knobs", is.Pool, is.Name).Set(float64(len(is.Knobs)))
+	e.metrics.Gauge("trimtab_host_unusable_knobs", is.Pool, is.Name).Set(float64(is.Problems))
+	e.metrics.Gauge("trimtab_host_timestamp_seconds", is.Pool, is.Name).Set(math.Round(float64(is.Time.UnixMilli()) / 1000))
 }

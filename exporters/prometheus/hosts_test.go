@@ -75,8 +75,8 @@ func TestAHostThatIsNoLongerHeardOfIsForgotten(t *testing.T) {
 		empty := e.room.bytes
 		time.Sleep(forgotten + time.Second)
 		wants(t, set, `no host="a"`)
-		if len(e.hosts) != 0 || e.held.Knobs() != 0 || e.room.bytes >= empty {
-			t.Errorf("%d hosts, %d knobs, %d bytes of %d are left", len(e.hosts), e.held.Knobs(), e.room.bytes, empty)
+		if len(e.hosts) != 0 || e.newest.Len() != 0 || e.room.bytes >= empty {
+			t.Errorf("%d hosts, %d known, %d bytes of %d are left", len(e.hosts), e.newest.Len(), e.room.bytes, empty)
 		}
 	})
 }

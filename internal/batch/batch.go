@@ -175,7 +175,7 @@ func (t *batchTerm) open(ctx context.Context, c jobs.Config, rule selector) (err
 	if t.lists, err = t.bus.Bucket(ctx, natsbus.BucketMachines); err != nil {
 		return fmt.Errorf("manage jobs: %w", err)
 	}
-	t.store = newRecordStore(bucket, c.Pool)
+	t.store = &recordStore{bucket, c.Pool + "/", map[string]uint64{}}
 	stored, err := t.store.read(ctx)
 	if err != nil {
 		return fmt.Errorf("manage jobs: %w", err)

@@ -22,10 +22,6 @@ type recordStore struct {
 // deleted marks a record between the swap and its removal, since removal alone compares nothing.
 const deleted = "null"
 
-func newRecordStore(b bus.Bucket, pool string) *recordStore {
-	return &recordStore{b, pool + "/", map[string]uint64{}}
-}
-
 // read returns all records.
 func (s *recordStore) read(ctx context.Context) (all []jobs.Record, err error) {
 	keys, err := s.bucket.Keys(ctx)

@@ -89,7 +89,7 @@ func Plottable(dir string) error {
 func DidYouMean(word string, known []string) string {
 	best, least := "", len(word)/2+1
 	for _, k := range known {
-		if d := edits(word, k); d < least {
+		if d := hint.Edits(word, k); d < least {
 			best, least = k, d
 		}
 	}
@@ -97,24 +97,4 @@ func DidYouMean(word string, known []string) string {
 		return fmt.Sprintf("did you mean %q? There are: %s", best, strings.Join(known, ", "))
 	}
 	return "there are: " + strings.Join(known, ", ")
-}
-
-// edits is the number of letters to insert, delete or replace between a and b.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		corner := row[0]
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			corner, row[j] = row[j], min(row[j]+1, row[j-1]+1, corner+cost)
-		}
-	}
-	return row[len(b)]
 }

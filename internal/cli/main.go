@@ -79,7 +79,7 @@ func (p *Program) run(parser *kong.Kong, args []string, errOut io.Writer) int {
 	}
 	k, err := parser.Parse(args)
 	if err != nil {
-		PrintError(errOut, p.Name, hint.Add(err, "%s", p.hint(args)))
+		PrintError(errOut, p.Name, hint.Add(err, "%s", p.hint(args, err)))
 		return 1
 	}
 	err = k.Run()
@@ -96,7 +96,12 @@ func (p *Program) run(parser *kong.Kong, args []string, errOut io.Writer) int {
 }
 
 // hint returns advice for a command line that is not understood.
-func (p *Program) hint(args []string) string {
+func (p *Program) hint(args []string, err error) string {
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
+		if node := parse.Context.Selected(); node != nil {
+			return fmt.Sprintf("%s %s --help lists its flags and shows an example", p.Name, node.Path())
+		}
+	}
 	if len(args) > 0 && p.Moved[args[0]] != "" {
 		return fmt.Sprintf("%s has this command: %[1]s %s", p.Moved[args[0]], strings.Join(args, " "))
 	}

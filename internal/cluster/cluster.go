@@ -13,6 +13,7 @@
 package cluster
 
 import (
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,6 +24,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
@@ -183,104 +185,59 @@ func (s Spec) Write(dir string) error {
 	return nil
 }
 
+//go:embed templates
+var templates embed.FS
+
+// filled is the text of a template, whose fields the data has.
+func filled(name string, data any) string {
+	var b strings.Builder
+	t := template.Must(template.ParseFS(templates, "templates/"+name))
+	if err := t.Execute(&b, data); err != nil {
+		panic("cluster: " + err.Error()) // the data has every field: tests fill each template
+	}
+	return b.String()
+}
+
 // section is the NATS section of a user's process.
 func (s Spec) section(u user) string {
-	leaf := ""
+	data := map[string]any{"Role": u.role, "URL": s.addresses(ClientPort), "Replicas": s.replicas()}
 	if u.role == natsbus.Agent {
-		leaf = fmt.Sprintf("\n  leaf: %s # without this line it is a client of url, and no leaf node", s.addresses(LeafPort))
+		data["Leaf"] = s.addresses(LeafPort)
 	}
-	return fmt.Sprintf(`# How a trimtab process with the role %s reaches NATS: --nats.config.file.
-# The certificate is what it is known by. Paths are relative to this file.
-nats:
-  url: %s%s
-  replicas: %d
-  tls: {ca_file: ca.pem, cert_file: cert.pem, key_file: key.pem}
-`, u.role, s.addresses(ClientPort), leaf, s.replicas())
+	return filled("nats.yaml", data)
 }
 
 // addresses are the URLs of a port of all servers.
-func (s Spec) addresses(port int) string {
-	var urls []string
+func (s Spec) addresses(port int) string { return strings.Join(s.urls(port), ",") }
+
+func (s Spec) urls(port int) (urls []string) {
 	for _, server := range s.Servers {
 		urls = append(urls, "tls://"+net.JoinHostPort(server, strconv.Itoa(port)))
 	}
-	return strings.Join(urls, ",")
+	return urls
 }
 
 // serverConf is the configuration of one NATS server.
 func (s Spec) serverConf(server string, secrets map[string]string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, `# nats-server for trimtab, written by "trimtab init cluster". Install this directory
-# as /etc/nats, for the user that runs nats-server only.
-server_name: %q
-listen: "0.0.0.0:%d" # whoever has no certificate of this site is turned away
-max_payload: %d
-tls {
-  cert_file: "/etc/nats/cert.pem"
-  key_file: "/etc/nats/key.pem"
-  ca_file: "/etc/nats/ca.pem"
-  verify_and_map: true # the name in the certificate is the user
-}
-leafnodes { # the agents
-  listen: "0.0.0.0:%d"
-  tls {
-    cert_file: "/etc/nats/cert.pem"
-    key_file: "/etc/nats/key.pem"
-    ca_file: "/etc/nats/ca.pem"
-    verify_and_map: true
-    timeout: 10
-  }
-}
-jetstream {
-  domain: %q # what a leaf node calls it
-  store_dir: "/var/lib/nats"
-  max_file_store: 4GB
-  max_memory_store: 256MB
-}
-`, server, ClientPort, natsbus.MaxPayload, LeafPort, natsbus.Domain)
-	if len(s.Servers) > 1 {
-		fmt.Fprintf(&b, `cluster {
-  name: "trimtab"
-  listen: "0.0.0.0:%d"
-  tls {
-    cert_file: "/etc/nats/cert.pem"
-    key_file: "/etc/nats/key.pem"
-    ca_file: "/etc/nats/ca.pem"
-    verify_cert_and_check_known_urls: true # a client's certificate makes no server
-  }
-  routes: [
-`, RoutePort)
-		for _, other := range s.Servers {
-			fmt.Fprintf(&b, "    \"tls://%s\"\n", net.JoinHostPort(other, fmt.Sprint(RoutePort)))
-		}
-		b.WriteString("  ]\n}\n")
+	type allowed struct {
+		Name, Connections        string
+		Publish, Deny, Subscribe []string
+		Answers                  bool
 	}
-	fmt.Fprintf(&b, "system_account: \"SYS\"\naccounts {\n  SYS {}\n  TRIMTAB {\n    jetstream: {max_consumers: %d} # of one stream: each agent has two\n    users: [\n", maxConsumers)
+	var users []allowed
 	for _, u := range s.users() {
 		p := s.permissions(u, secrets)
-		fmt.Fprintf(&b, "      {\n        user: %q\n        allowed_connection_types: [%s]\n        permissions {\n          publish {\n            allow: [%s]\n", u.name(), u.connections(), quoted(p.Publish))
-		if len(p.Deny) > 0 {
-			fmt.Fprintf(&b, "            deny: [%s]\n", quoted(p.Deny))
-		}
-		fmt.Fprintf(&b, "          }\n          subscribe {\n            allow: [%s]\n          }\n", quoted(p.Subscribe))
-		if p.Answers {
-			b.WriteString("          allow_responses: {max: 1, expires: \"1m\"}\n")
-		}
-		b.WriteString("        }\n      }\n")
+		sorted := func(subjects []string) []string { return slices.Sorted(slices.Values(subjects)) }
+		users = append(users, allowed{u.name(), u.connections(), sorted(p.Publish), sorted(p.Deny), sorted(p.Subscribe), p.Answers})
 	}
-	b.WriteString("    ]\n  }\n}\n")
-	return b.String()
-}
-
-// quoted prints a list of subjects, one a line.
-func quoted(subjects []string) string {
-	var b strings.Builder
-	b.WriteString("\n")
-	for _, s := range slices.Sorted(slices.Values(subjects)) {
-		fmt.Fprintf(&b, "              %q\n", s)
+	data := map[string]any{
+		"Server": server, "ClientPort": ClientPort, "LeafPort": LeafPort, "RoutePort": RoutePort,
+		"MaxPayload": natsbus.MaxPayload, "Domain": natsbus.Domain, "MaxConsumers": maxConsumers, "Users": users,
 	}
-	b.WriteString("            ")
-	return b.String()
+	if len(s.Servers) > 1 {
+		data["Routes"] = s.urls(RoutePort)
+	}
+	return filled("nats-server.conf", data)
 }
 
 // writeFile writes a file whole or not at all.

@@ -129,7 +129,7 @@ func TestSystemdVerifiesTheUnitsAndCentralStagesHaveNoPrivilege(t *testing.T) {
 				t.Errorf("%s: no %q", u.name(), want)
 			}
 		}
-		central := u.role != natsbus.Agent
+		central := u.Role != natsbus.Agent
 		if strings.Contains(text, "\nDynamicUser=yes\n") != central || strings.Contains(text, "\nProtectControlGroups=yes\n") != central || strings.Contains(text, "ReadWritePaths=") == central {
 			t.Errorf("%s may do too much or too little:\n%s", u.name(), text)
 		}

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,9 +96,7 @@ func (o *output) Write(b []byte) (int, error) {
 // with the phases that were played and the context's error. All processes and
 // cgroups that it made are gone when it returns.
 func Run(ctx context.Context, cfg Config) (*Report, error) {
-	if cfg.For == 0 {
-		cfg.For = 6 * time.Minute
-	}
+	cfg.For = cmp.Or(cfg.For, 6*time.Minute)
 	if cfg.Seed == 0 {
 		cfg.Seed = rand.Uint64N(1e6) + 1
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -36,7 +37,7 @@ func (w *watch) snapshot(ctx context.Context) (values []float64, ok bool, err er
 		if err != nil {
 			return nil, false, err
 		}
-		if equal(last, again) {
+		if slices.Equal(last, again) {
 			return again, true, nil
 		}
 		last = again
@@ -54,15 +55,6 @@ func (w *watch) read(ctx context.Context) ([]float64, error) {
 		values[i] = v
 	}
 	return values, nil
-}
-
-func equal(a, b []float64) bool {
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }
 
 // once adds one snapshot.

@@ -34,7 +34,7 @@ func CPUs(root string) (float64, error) {
 // online CPUs. A file that cannot be read sets no bound.
 func cpus(groups, sets []string, online string) float64 {
 	n := float64(runtime.NumCPU())
-	isolated := listCPUs(readText(filepath.Join(filepath.Dir(online), "isolated")))
+	isolated := ParseCPUs(readText(filepath.Join(filepath.Dir(online), "isolated")))
 	if v := unisolated(readText(online), isolated); v > 0 {
 		n = float64(v)
 	}
@@ -133,18 +133,16 @@ func isGroup(dir string) bool {
 
 // unisolated counts the CPUs of a list without isolated ones, all if there are no others.
 func unisolated(list string, isolated []int) int {
-	all := listCPUs(list)
-	n := 0
-	for _, cpu := range all {
-		if !slices.Contains(isolated, cpu) {
-			n++
-		}
-	}
-	return cmp.Or(n, len(all))
+	all := ParseCPUs(list)
+	own := slices.DeleteFunc(slices.Clone(all), func(cpu int) bool { return slices.Contains(isolated, cpu) })
+	return cmp.Or(len(own), len(all))
 }
 
-// listCPUs reads a list such as 0-3,7; nil if it is malformed.
-func listCPUs(list string) (all []int) {
+// maxCPUs bounds a list of CPUs.
+const maxCPUs = 1 << 16
+
+// ParseCPUs reads a list such as 0-3,7; nil if it is malformed.
+func ParseCPUs(list string) (all []int) {
 	for part := range strings.SplitSeq(list, ",") {
 		from, to, ranged := strings.Cut(part, "-")
 		if !ranged {
@@ -152,7 +150,7 @@ func listCPUs(list string) (all []int) {
 		}
 		first, err := strconv.ParseUint(from, 10, 16)
 		last, bad := strconv.ParseUint(to, 10, 16)
-		if errors.Join(err, bad) != nil || last < first {
+		if errors.Join(err, bad) != nil || last < first || len(all)+int(last-first) >= maxCPUs {
 			return nil
 		}
 		for n := first; n <= last; n++ {
@@ -164,11 +162,12 @@ func listCPUs(list string) (all []int) {
 
 // firstText returns the text of the first file in dir that has one.
 func firstText(dir string, names ...string) string {
-	i := slices.IndexFunc(names, func(n string) bool { return readText(filepath.Join(dir, n)) != "" })
-	if i < 0 {
-		return ""
+	for _, name := range names {
+		if text := readText(filepath.Join(dir, name)); text != "" {
+			return text
+		}
 	}
-	return readText(filepath.Join(dir, names[i]))
+	return ""
 }
 
 // readText returns the content of a kernel file; "" if it cannot be read.

@@ -118,3 +118,14 @@ func TestIsolatedCPUsAreNoCapacity(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseCPUsIsTotal(f *testing.F) {
+	for _, s := range []string{"0-3,7", "0", "3-1", "0-99999999", "0-65535,0-65535"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if all := ParseCPUs(text); all != nil && (len(all) == 0 || len(all) > maxCPUs) {
+			t.Errorf("%q: %d CPUs", text, len(all))
+		}
+	})
+}

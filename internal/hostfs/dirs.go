@@ -38,7 +38,7 @@ func (r *Root) walk(name string, visit func(dir string) error, left *int) error 
 	case err != nil:
 		return err
 	}
-	children, err := r.dirs(name, *left)
+	children, err := r.dirs(name, syscall.O_NOFOLLOW, *left)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
 		return nil
 	}
@@ -53,9 +53,9 @@ func (r *Root) walk(name string, visit func(dir string) error, left *int) error 
 	return nil
 }
 
-// dirs lists the directories in a directory by name, at most one more than limit.
-func (r *Root) dirs(name string, limit int) (all []string, err error) {
-	f, err := r.open(name, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW)
+// dirs lists the directories in a directory by name; more than limit may be incomplete.
+func (r *Root) dirs(name string, flags, limit int) (all []string, err error) {
+	f, err := r.open(name, os.O_RDONLY|syscall.O_DIRECTORY|flags)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (r *Root) dirs(name string, limit int) (all []string, err error) {
 			break
 		}
 		if err != nil {
-			return nil, err
+			return nil, cause(err)
 		}
 	}
 	slices.Sort(all)

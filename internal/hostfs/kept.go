@@ -3,7 +3,6 @@ package hostfs
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"syscall"
 )
@@ -42,20 +41,8 @@ func (k *Kept) Read() ([]byte, error) {
 
 // Write hands value to the file in one write(2).
 func (k *Kept) Write(value string) error {
-	n, err := syscall.Pwrite(int(k.f.Fd()), []byte(value), 0)
-	for errors.Is(err, syscall.EINTR) {
-		n, err = syscall.Pwrite(int(k.f.Fd()), []byte(value), 0)
-	}
-	if err == nil && n != len(value) {
-		err = io.ErrShortWrite
-	}
-	if err != nil {
+	if err := writeWhole(k.f, value, k.kind); err != nil {
 		return k.failed("write", err)
-	}
-	if k.kind == Ordinary {
-		if err := k.f.Truncate(int64(n)); err != nil {
-			return k.failed("write", cause(err))
-		}
 	}
 	return nil
 }

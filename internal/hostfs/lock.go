@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // Lock is a lock on a file, until Close or the end of the process, however it ends. Children do
@@ -83,24 +84,27 @@ func takeOpen(ctx context.Context, path string, deadline time.Duration, how int)
 		f.Close()
 		return nil, fmt.Errorf("take lock in %s: %w", dir, err)
 	}
+	if err := flock(ctx, f, how, deadline, "another process holds it"); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("take lock in %s: %w", dir, err)
+	}
+	return &Lock{f, aside, own.Dev, own.Ino}, nil
+}
+
+// flock locks an open file, and waits until the deadline for another holder; then the error is
+// trimtab.ErrRefused, with the text held.
+func flock(ctx context.Context, f *os.File, how int, deadline time.Duration, held string) error {
 	for {
 		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB)
-		if err == nil {
-			return &Lock{f, aside, own.Dev, own.Ino}, nil
-		}
-		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) {
-			f.Close()
-			return nil, fmt.Errorf("take lock in %s: %w", dir, err)
-		}
-		if BootTime() >= deadline {
-			f.Close()
-			return nil, fmt.Errorf("take lock in %s: another process holds it: %w", dir, trimtab.ErrRefused)
-		}
-		select {
-		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("take lock in %s: %w", dir, ctx.Err())
-		case <-time.After(20 * time.Millisecond):
+		switch {
+		case err == nil:
+			return nil
+		case !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR):
+			return err
+		case BootTime() >= deadline:
+			return fmt.Errorf("%s: %w", held, trimtab.ErrRefused)
+		case !pause.For(ctx, 20*time.Millisecond):
+			return ctx.Err()
 		}
 	}
 }

@@ -260,20 +260,24 @@ func (r *Root) write(name, value string) error {
 		return err
 	}
 	defer f.Close()
-	// Not os.File.Write, which continues after a short write: a kernel file would take the rest
-	// for a second value. A signal, as the runtime sends them, ends version 1's search for memory
-	// to reclaim before any effect.
-	n, err := syscall.Write(int(f.Fd()), []byte(value))
+	return writeWhole(f, value, r.kind)
+}
+
+// writeWhole writes a value in one write(2), and cuts an ordinary file to it. It does not use
+// os.File.Write, which continues after a short write: a kernel file would take the rest for a second
+// value. A signal, as the runtime sends them, ends version 1's search for memory to reclaim before
+// any effect.
+func writeWhole(f *os.File, value string, kind Filesystem) error {
+	n, err := syscall.Pwrite(int(f.Fd()), []byte(value), 0)
 	for errors.Is(err, syscall.EINTR) {
-		n, err = syscall.Write(int(f.Fd()), []byte(value))
+		n, err = syscall.Pwrite(int(f.Fd()), []byte(value), 0)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if n != len(value) {
+	case n != len(value):
 		return fmt.Errorf("wrote %d of %d bytes: %w", n, len(value), io.ErrShortWrite)
-	}
-	if r.kind == Ordinary {
+	case kind == Ordinary:
 		return cause(f.Truncate(int64(n)))
 	}
 	return nil
@@ -340,4 +344,20 @@ func cause(err error) error {
 		return path.Err
 	}
 	return err
+}
+
+// MemoryFile makes an empty file that is in no directory. Children inherit it only if they are
+// given it.
+func MemoryFile(name string) (*os.File, error) {
+	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("make file in memory: %w", err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// MakeWritable creates a directory for this user alone if it does not exist, and reports whether
+// this process may create files in it.
+func MakeWritable(dir string) bool {
+	return os.MkdirAll(dir, 0o700) == nil && unix.Access(dir, unix.W_OK) == nil
 }

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -123,18 +124,10 @@ func (p *Progress) Take(now time.Time, r Report) {
 		p.rate = &rate
 	}
 	p.save(&r)
-	if r.Done == nil {
-		r.Done = p.Last.Done
-	}
-	if r.Step == nil {
-		r.Step = p.Last.Step
-	}
-	if r.Steps == nil {
-		r.Steps = p.Last.Steps
-	}
-	if r.Saved == nil {
-		r.Saved = p.Last.Saved
-	}
+	r.Done = cmp.Or(r.Done, p.Last.Done)
+	r.Step = cmp.Or(r.Step, p.Last.Step)
+	r.Steps = cmp.Or(r.Steps, p.Last.Steps)
+	r.Saved = cmp.Or(r.Saved, p.Last.Saved)
 	p.Last, p.At, p.heard = r, now, p.Elapsed
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // MaxRegistered bounds the jobs that register themselves.
@@ -86,7 +86,7 @@ type file struct {
 // longer allowed, are dropped, and reported as problem.
 func Open(dir string, c Config) (r *Registry, problem error) {
 	r = &Registry{config: c, path: filepath.Join(dir, "jobs.json"), registered: map[string]Spec{}, progress: map[string]*Progress{}}
-	b, err := readBounded(r.path, 1<<20)
+	b, err := hostfs.ReadFile(r.path, 1<<20)
 	if errors.Is(err, os.ErrNotExist) {
 		return r, nil
 	}
@@ -106,23 +106,6 @@ func Open(dir string, c Config) (r *Registry, problem error) {
 		}
 	}
 	return r, errors.Join(errs...)
-}
-
-func readBounded(name string, most int64) ([]byte, error) {
-	// Non-blocking, so that a pipe in its place cannot hang the reader.
-	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = trimtab.Invalidf("%s is no regular file", name)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return io.ReadAll(io.LimitReader(f, most))
 }
 
 // Register adds a job, or replaces the one of its name. A group that does not exist is refused.
@@ -190,11 +173,7 @@ func (r *Registry) store() error {
 	if err != nil {
 		return err
 	}
-	next := r.path + ".new"
-	if err := os.WriteFile(next, b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, r.path)
+	return hostfs.ReplaceFile(r.path, b)
 }
 
 // Registered lists the jobs that registered themselves, in order of name.

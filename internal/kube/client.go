@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -263,18 +264,15 @@ func decode(u *unstructured.Unstructured, out any) error {
 
 // kindOf gives an error of the server one of trimtab's kinds.
 func kindOf(err error, verb string, r Resource, namespace, name string) error {
-	is := func(kind error) error {
-		return fmt.Errorf("%s %s %s: %w: %w", verb, r, strings.TrimPrefix(namespace+"/"+name, "/"), err, kind)
-	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsGone(err):
-		return is(os.ErrNotExist)
+		err = fmt.Errorf("%w: %w", err, os.ErrNotExist)
 	case apierrors.IsConflict(err), isReplaced(err):
-		return is(trimtab.ErrStale)
+		err = fmt.Errorf("%w: %w", err, trimtab.ErrStale)
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsUnauthorized(err):
-		return is(trimtab.ErrRefused)
+		err = fmt.Errorf("%w: %w", err, trimtab.ErrRefused)
 	case apierrors.IsMethodNotSupported(err):
-		return is(trimtab.ErrUnsupported)
+		err = fmt.Errorf("%w: %w", err, trimtab.ErrUnsupported)
 	}
 	return fmt.Errorf("%s %s %s: %w", verb, r, strings.TrimPrefix(namespace+"/"+name, "/"), err)
 }
@@ -286,14 +284,8 @@ func isReplaced(err error) bool {
 		return false
 	}
 	var status apierrors.APIStatus
-	if errors.As(err, &status) && status.Status().Details != nil {
-		for _, c := range status.Status().Details.Causes {
-			if c.Field == "metadata.uid" {
-				return true
-			}
-		}
-	}
-	return false
+	return errors.As(err, &status) && status.Status().Details != nil &&
+		slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
 // maxAnswer bounds an answer that is not a list of objects.
@@ -367,13 +359,8 @@ func (c *Client) Serves(ctx context.Context, group, version, name, verb string) 
 		return false, err
 	}
 	for _, r := range list.Resources {
-		if r.Name != name {
-			continue
-		}
-		for _, v := range r.Verbs {
-			if v == verb {
-				return true, nil
-			}
+		if r.Name == name && slices.Contains(r.Verbs, verb) {
+			return true, nil
 		}
 	}
 	return false, nil
@@ -418,3 +405,18 @@ func (c *Client) Allowed(ctx context.Context, r Right) (bool, error) {
 	allowed, _, err := unstructured.NestedBool(u.Object, "status", "allowed")
 	return allowed, err
 }
+
+// The resources that are asked for.
+
+func pods() Resource          { return Resource{"", "v1", "pods", true} }
+func nodes() Resource         { return Resource{"", "v1", "nodes", false} }
+func quotas() Resource        { return Resource{"", "v1", "resourcequotas", true} }
+func ranges() Resource        { return Resource{"", "v1", "limitranges", true} }
+func configMaps() Resource    { return Resource{"", "v1", "configmaps", true} }
+func deployments() Resource   { return Resource{"apps", "v1", "deployments", true} }
+func statefulsets() Resource  { return Resource{"apps", "v1", "statefulsets", true} }
+func replicasets() Resource   { return Resource{"apps", "v1", "replicasets", true} }
+func hpas() Resource          { return Resource{"autoscaling", "v2", "horizontalpodautoscalers", true} }
+func budgets() Resource       { return Resource{"policy", "v1", "poddisruptionbudgets", true} }
+func vpas() Resource          { return Resource{"autoscaling.k8s.io", "v1", "verticalpodautoscalers", true} }
+func scaledObjects() Resource { return Resource{"keda.sh", "v1alpha1", "scaledobjects", true} }

@@ -27,11 +27,7 @@ func (c *Client) CreateConfigMap(ctx context.Context, namespace, name string) (*
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	u, err := c.of(configMaps(), namespace).Create(ctx, configMap(namespace, name, nil), metav1.CreateOptions{FieldManager: FieldManager})
-	if err != nil {
-		return nil, kindOf(err, "create", configMaps(), namespace, name)
-	}
-	m := &ConfigMap{}
-	return m, decode(u, m)
+	return answered(u, err, "create", namespace, name)
 }
 
 // UpdateConfigMap replaces the data of one, if it still is of the version of at: the error
@@ -43,8 +39,13 @@ func (c *Client) UpdateConfigMap(ctx context.Context, at *ConfigMap, data map[st
 	u.SetUID(types.UID(at.UID))
 	u.SetResourceVersion(at.ResourceVersion)
 	u, err := c.of(configMaps(), at.Namespace).Update(ctx, u, metav1.UpdateOptions{FieldManager: FieldManager})
+	return answered(u, err, "update", at.Namespace, at.Name)
+}
+
+// answered decodes the server's answer to a write.
+func answered(u *unstructured.Unstructured, err error, verb, namespace, name string) (*ConfigMap, error) {
 	if err != nil {
-		return nil, kindOf(err, "update", configMaps(), at.Namespace, at.Name)
+		return nil, kindOf(err, verb, configMaps(), namespace, name)
 	}
 	m := &ConfigMap{}
 	return m, decode(u, m)

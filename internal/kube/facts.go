@@ -66,7 +66,10 @@ func (w *Cluster) Took(p *Pod, before int64) {
 	}
 	w.own[p.UID] += max(0, p.Generation-before)
 	if len(w.own) > 2*w.tables.pods.len()+100 {
-		there := w.tables.pods.uids()
+		there := map[string]bool{}
+		for p := range w.tables.pods.in("") {
+			there[p.UID] = true
+		}
 		maps.DeleteFunc(w.own, func(uid string, _ int64) bool { return !there[uid] })
 	}
 }
@@ -103,10 +106,9 @@ func (w *Cluster) AllAllocatable(resource string) (sum float64, err error) {
 	if err := w.fresh(nodes()); err != nil {
 		return 0, err
 	}
-	w.tables.nodes.each("", func(n *Node) bool {
+	for n := range w.tables.nodes.in("") {
 		sum += float64(n.Status.Allocatable[resource])
-		return true
-	})
+	}
 	return sum, nil
 }
 
@@ -117,12 +119,11 @@ func (w *Cluster) RoomOn(p *Pod, resource string) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	w.tables.pods.each("", func(o *Pod) bool {
+	for o := range w.tables.pods.in("") {
 		if o.UID != p.UID && o.Spec.NodeName == p.Spec.NodeName && !o.Over() {
 			room -= o.Requests(resource)
 		}
-		return true
-	})
+	}
 	return room, nil
 }
 
@@ -168,42 +169,34 @@ func (w *Cluster) Others(r Ref, container, resource string, requests bool) (stri
 	if err := w.fresh(hpas(), scaledObjects(), vpas()); err != nil {
 		return "", fmt.Errorf("whether an autoscaler has %s cannot be told: %w", r, err)
 	}
-	other := ""
-	found := func(kind string, m *Meta, why string) bool {
-		other = fmt.Sprintf("%s %s/%s %s", kind, m.Namespace, m.Name, why)
-		return false
+	named := func(kind string, m *Meta, why string) string {
+		return fmt.Sprintf("%s %s/%s %s", kind, m.Namespace, m.Name, why)
 	}
 	if resource == trimtab.CPU || resource == trimtab.Memory {
-		w.tables.vpas.each(r.Namespace, func(v *VPA) bool {
-			if v.turns(r, container, resource) {
-				return found("VerticalPodAutoscaler", &v.Meta, "sets its "+resource)
-			}
-			return true
-		})
-		w.tables.hpas.each(r.Namespace, func(h *HPA) bool {
+		for h := range w.tables.hpas.in(r.Namespace) {
 			if requests && h.Spec.ScaleTargetRef.is(r) && h.Utilization(resource) {
-				return found("HorizontalPodAutoscaler", &h.Meta, "follows the utilisation of its requests and would answer with pods")
+				return named("HorizontalPodAutoscaler", &h.Meta, "follows the utilisation of its requests and would answer with pods"), nil
 			}
-			return true
-		})
-		return other, nil
+		}
+		for v := range w.tables.vpas.in(r.Namespace) {
+			if v.turns(r, container, resource) {
+				return named("VerticalPodAutoscaler", &v.Meta, "sets its "+resource), nil
+			}
+		}
+		return "", nil
 	}
 	// A paused ScaledObject has no HPA, and still sets the number.
-	w.tables.scaled.each(r.Namespace, func(s *ScaledObject) bool {
+	for s := range w.tables.scaled.in(r.Namespace) {
 		if s.Spec.ScaleTargetRef.is(r) {
-			return found("ScaledObject", &s.Meta, "sets its replicas")
+			return named("ScaledObject", &s.Meta, "sets its replicas"), nil
 		}
-		return true
-	})
-	if other == "" {
-		w.tables.hpas.each(r.Namespace, func(h *HPA) bool {
-			if h.Spec.ScaleTargetRef.is(r) {
-				return found("HorizontalPodAutoscaler", &h.Meta, "sets its replicas")
-			}
-			return true
-		})
 	}
-	return other, nil
+	for h := range w.tables.hpas.in(r.Namespace) {
+		if h.Spec.ScaleTargetRef.is(r) {
+			return named("HorizontalPodAutoscaler", &h.Meta, "sets its replicas"), nil
+		}
+	}
+	return "", nil
 }
 
 // turns reports whether a VPA sets a resource of a container of the workload.
@@ -239,7 +232,9 @@ func (w *Cluster) Spared(of *Workload, labels map[string]string) (atOnce, least 
 		return 0, 0, "", fmt.Errorf("what disruption budgets allow cannot be told: %w", err)
 	}
 	s := sparing{atOnce: math.MaxInt64, labels: labels}
-	w.tables.budgets.each(of.Namespace, func(b *Budget) bool { s.add(b); return true })
+	for b := range w.tables.budgets.in(of.Namespace) {
+		s.add(b)
+	}
 	return s.atOnce, s.least, s.by, nil
 }
 
@@ -316,7 +311,7 @@ func (w *Cluster) Most(p *Pod, container, resource string) (most float64, by str
 			others += float64(c.Resources.Limits[resource])
 		}
 	}
-	w.tables.ranges.each(p.Namespace, func(r *Range) bool {
+	for r := range w.tables.ranges.in(p.Namespace) {
 		for _, l := range r.Spec.Limits {
 			request, beside := own, 0.0
 			switch l.Type {
@@ -338,8 +333,7 @@ func (w *Cluster) Most(p *Pod, container, resource string) (most float64, by str
 				most, by = bound, "LimitRange "+r.Namespace+"/"+r.Name
 			}
 		}
-		return true
-	})
+	}
 	return most, by, nil
 }
 
@@ -349,14 +343,13 @@ func (w *Cluster) LeastRequest(namespace string, c *Container, resource string) 
 	if err := w.fresh(ranges()); err != nil {
 		return 0, fmt.Errorf("what limit ranges allow cannot be told: %w", err)
 	}
-	w.tables.ranges.each(namespace, func(r *Range) bool {
+	for r := range w.tables.ranges.in(namespace) {
 		for _, l := range r.Spec.Limits {
 			if v := float64(l.Ratio[resource]); l.Type == "Container" && v > 0 {
 				least = math.Max(least, float64(c.Resources.Limits[resource])/v)
 			}
 		}
-		return true
-	})
+	}
 	return least, nil
 }
 
@@ -366,14 +359,13 @@ func (w *Cluster) Least(namespace, resource string) (least float64, err error) {
 	if err := w.fresh(ranges()); err != nil {
 		return 0, fmt.Errorf("what limit ranges allow cannot be told: %w", err)
 	}
-	w.tables.ranges.each(namespace, func(r *Range) bool {
+	for r := range w.tables.ranges.in(namespace) {
 		for _, l := range r.Spec.Limits {
 			if l.Type == "Container" {
 				least = math.Max(least, float64(l.Min[resource]))
 			}
 		}
-		return true
-	})
+	}
 	return least, nil
 }
 
@@ -385,17 +377,16 @@ func (w *Cluster) Allowed(r Ref, container, resource string) (least, most float6
 	if err := w.fresh(vpas()); err != nil {
 		return 0, most, "", fmt.Errorf("what autoscalers allow cannot be told: %w", err)
 	}
-	w.tables.vpas.each(r.Namespace, func(v *VPA) bool {
+	for v := range w.tables.vpas.in(r.Namespace) {
 		p := v.policy(container)
 		if !v.Spec.TargetRef.is(r) || p == nil || p.Mode == "Off" {
-			return true
+			continue
 		}
 		least = math.Max(least, float64(p.MinAllowed[resource]))
 		if bound, ok := p.MaxAllowed[resource]; ok && float64(bound) < most {
 			most, by = float64(bound), "VerticalPodAutoscaler "+v.Namespace+"/"+v.Name
 		}
-		return true
-	})
+	}
 	return math.Min(least, most), most, by, nil
 }
 
@@ -406,14 +397,13 @@ func (w *Cluster) Left(namespace, name string) (left float64, by string, err err
 	if err := w.fresh(quotas()); err != nil {
 		return left, "", fmt.Errorf("what quotas leave cannot be told: %w", err)
 	}
-	w.tables.quotas.each(namespace, func(q *Quota) bool {
+	for q := range w.tables.quotas.in(namespace) {
 		if hard, ok := q.Status.Hard[name]; ok {
 			if v := math.Max(0, float64(hard-q.Status.Used[name])); v < left {
 				left, by = v, "ResourceQuota "+q.Namespace+"/"+q.Name
 			}
 		}
-		return true
-	})
+	}
 	return left, by, nil
 }
 

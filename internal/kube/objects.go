@@ -71,10 +71,8 @@ type Owner struct {
 
 // controller returns the owner that manages the object.
 func (m *Meta) controller() (Owner, bool) {
-	for _, o := range m.OwnerReferences {
-		if o.Controller {
-			return o, true
-		}
+	if o := first(m.OwnerReferences, func(o *Owner) bool { return o.Controller }); o != nil {
+		return *o, true
 	}
 	return Owner{}, false
 }
@@ -197,8 +195,13 @@ func (p *Pod) Condition(kind string) *Condition { return condition(p.Status.Cond
 func (w *Workload) Condition(kind string) *Condition { return condition(w.Status.Conditions, kind) }
 
 func condition(all []Condition, kind string) *Condition {
+	return first(all, func(c *Condition) bool { return c.Type == kind })
+}
+
+// first returns the first element of which is is true, or nil.
+func first[T any](all []T, is func(*T) bool) *T {
 	for i := range all {
-		if all[i].Type == kind {
+		if is(&all[i]) {
 			return &all[i]
 		}
 	}
@@ -235,22 +238,12 @@ func (p *Pod) Container(name string) *Container {
 	if name == "" && len(p.Spec.Containers) == 1 {
 		return &p.Spec.Containers[0]
 	}
-	for i := range p.Spec.Containers {
-		if p.Spec.Containers[i].Name == name {
-			return &p.Spec.Containers[i]
-		}
-	}
-	return nil
+	return first(p.Spec.Containers, func(c *Container) bool { return c.Name == name })
 }
 
 // StatusOf returns the kubelet's status of a container, or nil.
 func (p *Pod) StatusOf(container string) *ContainerStatus {
-	for i := range p.Status.ContainerStatuses {
-		if p.Status.ContainerStatuses[i].Name == container {
-			return &p.Status.ContainerStatuses[i]
-		}
-	}
-	return nil
+	return first(p.Status.ContainerStatuses, func(s *ContainerStatus) bool { return s.Name == container })
 }
 
 // Node is a host of the cluster.
@@ -326,10 +319,8 @@ type ScaledObject struct {
 type VPA struct {
 	Meta `json:"metadata"`
 	Spec struct {
-		TargetRef    TargetRef `json:"targetRef"`
-		Recommenders []struct {
-			Name string `json:"name"`
-		} `json:"recommenders"`
+		TargetRef    TargetRef     `json:"targetRef"`
+		Recommenders []Recommender `json:"recommenders"`
 		UpdatePolicy *struct {
 			UpdateMode string `json:"updateMode"`
 		} `json:"updatePolicy"`
@@ -343,6 +334,11 @@ type VPA struct {
 		} `json:"recommendation"`
 		Conditions []Condition `json:"conditions"`
 	} `json:"status"`
+}
+
+// Recommender names a program that writes the status of a VPA.
+type Recommender struct {
+	Name string `json:"name"`
 }
 
 // Recommendation is a VPA's recommendation for one container, as requests.

@@ -91,13 +91,12 @@ func (w *Cluster) byLabels(p *Pod) (r Ref, ok bool) {
 	if set := w.tables.replicasets.get(p.Namespace, o.Name); set != nil && set.UID == o.UID {
 		return Ref{}, false // it is known, and belongs to no Deployment
 	}
-	w.tables.deployments.each(p.Namespace, func(d *Workload) bool {
+	for d := range w.tables.deployments.in(p.Namespace) {
 		if labels := d.Spec.Selector.MatchLabels; len(labels) > 0 && selects(labels, p.Labels) {
-			r, ok = Ref{d.Namespace, Deployment, d.Name}, true
+			return Ref{d.Namespace, Deployment, d.Name}, true
 		}
-		return !ok
-	})
-	return r, ok
+	}
+	return Ref{}, false
 }
 
 // joined returns the pods by their workload.
@@ -109,7 +108,7 @@ func (w *Cluster) joined() *index {
 		return w.index
 	}
 	next := &index{changes: changes, of: map[Ref][]*Pod{}, byUID: map[string]Ref{}}
-	w.tables.pods.each("", func(p *Pod) bool {
+	for p := range w.tables.pods.in("") {
 		r, ok := w.OwnerOf(p)
 		if ok {
 			next.byUID[p.UID] = r
@@ -119,8 +118,7 @@ func (w *Cluster) joined() *index {
 		if ok {
 			next.of[r] = append(next.of[r], p)
 		}
-		return true
-	})
+	}
 	w.index = next
 	return next
 }
@@ -146,14 +144,13 @@ func (w *Cluster) ByUID(uid string) (Ref, bool) {
 }
 
 // PodBy returns a pod of which is is true, or nil.
-func (w *Cluster) PodBy(is func(*Pod) bool) (found *Pod) {
-	w.tables.pods.each("", func(p *Pod) bool {
+func (w *Cluster) PodBy(is func(*Pod) bool) *Pod {
+	for p := range w.tables.pods.in("") {
 		if is(p) {
-			found = p
+			return p
 		}
-		return found == nil
-	})
-	return found
+	}
+	return nil
 }
 
 // EachPod calls do with each pod of a namespace that belongs to a workload.

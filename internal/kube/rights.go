@@ -20,28 +20,30 @@ type Needs struct {
 
 // Rights lists the rights that these operations need.
 func (n *Needs) Rights() (all []Right) {
+	add := func(r Right, verbs ...string) {
+		for _, r.Verb = range verbs {
+			all = append(all, r)
+		}
+	}
 	for _, namespace := range n.Namespaces {
+		of := func(r Resource, subresource string) Right {
+			return Right{Group: r.Group, Resource: r.Name, Subresource: subresource, Namespace: namespace}
+		}
 		for _, r := range []Resource{pods(), deployments(), statefulsets(), replicasets(), hpas(), budgets(), quotas(), ranges(), scaledObjects(), vpas()} {
-			for _, verb := range []string{"list", "watch"} {
-				all = append(all, Right{Verb: verb, Group: r.Group, Resource: r.Name, Namespace: namespace})
-			}
+			add(of(r, ""), "list", "watch")
 		}
 		if n.Resize {
-			all = append(all, Right{Verb: "patch", Resource: "pods", Subresource: "resize", Namespace: namespace})
+			add(of(pods(), "resize"), "patch")
 		}
 		if n.Events {
-			all = append(all, Right{Verb: "create", Group: events().Group, Resource: events().Name, Namespace: namespace},
-				Right{Verb: "patch", Group: events().Group, Resource: events().Name, Namespace: namespace})
+			add(of(events(), ""), "create", "patch")
 		}
 		if n.Recommend {
-			all = append(all, Right{Verb: "patch", Group: vpas().Group, Resource: vpas().Name, Subresource: "status", Namespace: namespace})
+			add(of(vpas(), "status"), "patch")
 		}
-		for _, verb := range []string{"get", "patch"} {
-			if n.Scale {
-				all = append(all,
-					Right{Verb: verb, Group: "apps", Resource: "deployments", Subresource: "scale", Namespace: namespace},
-					Right{Verb: verb, Group: "apps", Resource: "statefulsets", Subresource: "scale", Namespace: namespace})
-			}
+		if n.Scale {
+			add(of(deployments(), "scale"), "get", "patch")
+			add(of(statefulsets(), "scale"), "get", "patch")
 		}
 	}
 	for _, object := range n.Objectives {
@@ -51,17 +53,13 @@ func (n *Needs) Rights() (all []Right) {
 			}
 		}
 	}
-	for _, verb := range []string{"list", "watch"} {
-		all = append(all, Right{Verb: verb, Resource: "nodes"})
-	}
+	add(Right{Resource: "nodes"}, "list", "watch")
 	if n.Journal != "" {
-		all = append(all, Right{Verb: "create", Resource: "configmaps", Namespace: n.Journal},
-			Right{Verb: "get", Resource: "configmaps", Namespace: n.Journal, Name: n.JournalName},
-			Right{Verb: "update", Resource: "configmaps", Namespace: n.Journal, Name: n.JournalName})
+		add(Right{Resource: "configmaps", Namespace: n.Journal}, "create")
+		add(Right{Resource: "configmaps", Namespace: n.Journal, Name: n.JournalName}, "get", "update")
 	}
 	if n.Starts != "" {
-		all = append(all, Right{Verb: "get", Resource: "configmaps", Namespace: n.Starts, Name: n.StartsName},
-			Right{Verb: "patch", Resource: "configmaps", Namespace: n.Starts, Name: n.StartsName})
+		add(Right{Resource: "configmaps", Namespace: n.Starts, Name: n.StartsName}, "get", "patch")
 	}
 	return all
 }

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"encoding/json"
+	"iter"
 	"log/slog"
 	"reflect"
 	"strconv"
@@ -51,13 +52,15 @@ func (t *table[T, P]) get(namespace, name string) P {
 	return t.all[key{namespace, name}]
 }
 
-// each calls do with the objects of a namespace, "" of all, until it returns false.
-func (t *table[T, P]) each(namespace string, do func(P) bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	for k, o := range t.all {
-		if (namespace == "" || k.namespace == namespace) && !do(o) {
-			return
+// in iterates over the objects of a namespace, "" of all.
+func (t *table[T, P]) in(namespace string) iter.Seq[P] {
+	return func(yield func(P) bool) {
+		t.mu.RLock()
+		defer t.mu.RUnlock()
+		for k, o := range t.all {
+			if (namespace == "" || k.namespace == namespace) && !yield(o) {
+				return
+			}
 		}
 	}
 }
@@ -66,17 +69,6 @@ func (t *table[T, P]) len() int {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return len(t.all)
-}
-
-// uids returns the UIDs of all objects.
-func (t *table[T, P]) uids() map[string]bool {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	out := make(map[string]bool, len(t.all))
-	for _, o := range t.all {
-		out[o.meta().UID] = true
-	}
-	return out
 }
 
 // put stores an object unless a newer one is there: the answer to a write may be ahead of the

@@ -18,15 +18,11 @@ func (w *Cluster) Recommended(recommender string) (all []*VPA, err error) {
 	if err := w.fresh(vpas()); err != nil {
 		return nil, err
 	}
-	w.tables.vpas.each("", func(v *VPA) bool {
-		for _, r := range v.Spec.Recommenders {
-			if r.Name == recommender {
-				all = append(all, v)
-				break
-			}
+	for v := range w.tables.vpas.in("") {
+		if slices.ContainsFunc(v.Spec.Recommenders, func(r Recommender) bool { return r.Name == recommender }) {
+			all = append(all, v)
 		}
-		return true
-	})
+	}
 	slices.SortFunc(all, func(a, b *VPA) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})

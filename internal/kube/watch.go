@@ -1,11 +1,13 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -76,37 +78,24 @@ type tables struct {
 
 // Watch begins to watch the namespaces, all of them where none is named, until Close.
 func Watch(ctx context.Context, c *Client, namespaces []string, logger *slog.Logger) *Cluster {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
+	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	w := &Cluster{Client: c, logger: logger, now: time.Now, lives: map[string][]*life{}}
 	kind := func(name string) func(*Workload) { return func(o *Workload) { o.Kind = name } }
-	w.tables.deployments = newTable(deployments(), logger, &w.changes, kind(Deployment))
-	w.tables.statefulsets = newTable(statefulsets(), logger, &w.changes, kind(StatefulSet))
-	w.tables.replicasets = newTable[ReplicaSet](replicasets(), logger, &w.changes, nil)
-	w.tables.pods = newTable[Pod](pods(), logger, &w.podChanges, nil)
-	w.tables.nodes = newTable[Node](nodes(), logger, &w.changes, nil)
-	w.tables.hpas = newTable[HPA](hpas(), logger, &w.changes, nil)
-	w.tables.vpas = newTable[VPA](vpas(), logger, &w.changes, nil)
-	w.tables.scaled = newTable[ScaledObject](scaledObjects(), logger, &w.changes, nil)
-	w.tables.budgets = newTable[Budget](budgets(), logger, &w.changes, nil)
-	w.tables.quotas = newTable[Quota](quotas(), logger, &w.changes, nil)
-	w.tables.ranges = newTable[Range](ranges(), logger, &w.changes, nil)
 	ctx, w.cancel = context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(quiet(logger))))
 	if namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces))); len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
-	follow(ctx, w, w.tables.deployments, namespaces, false)
-	follow(ctx, w, w.tables.statefulsets, namespaces, false)
-	follow(ctx, w, w.tables.replicasets, namespaces, false)
-	follow(ctx, w, w.tables.pods, namespaces, false)
-	follow(ctx, w, w.tables.nodes, []string{""}, false)
-	follow(ctx, w, w.tables.hpas, namespaces, false)
-	follow(ctx, w, w.tables.budgets, namespaces, false)
-	follow(ctx, w, w.tables.quotas, namespaces, false)
-	follow(ctx, w, w.tables.ranges, namespaces, false)
-	follow(ctx, w, w.tables.vpas, namespaces, true)
-	follow(ctx, w, w.tables.scaled, namespaces, true)
+	w.tables.deployments = follow(ctx, w, deployments(), namespaces, kind(Deployment))
+	w.tables.statefulsets = follow(ctx, w, statefulsets(), namespaces, kind(StatefulSet))
+	w.tables.replicasets = follow[ReplicaSet](ctx, w, replicasets(), namespaces, nil)
+	w.tables.pods = follow[Pod](ctx, w, pods(), namespaces, nil)
+	w.tables.nodes = follow[Node](ctx, w, nodes(), namespaces, nil)
+	w.tables.hpas = follow[HPA](ctx, w, hpas(), namespaces, nil)
+	w.tables.budgets = follow[Budget](ctx, w, budgets(), namespaces, nil)
+	w.tables.quotas = follow[Quota](ctx, w, quotas(), namespaces, nil)
+	w.tables.ranges = follow[Range](ctx, w, ranges(), namespaces, nil)
+	w.tables.vpas = follow[VPA](ctx, w, vpas(), namespaces, nil)
+	w.tables.scaled = follow[ScaledObject](ctx, w, scaledObjects(), namespaces, nil)
 	w.wg.Go(func() { w.live(ctx) })
 	return w
 }
@@ -126,9 +115,17 @@ func (w *Cluster) Close() error {
 	return nil
 }
 
-// follow watches one resource in each namespace. If it is optional, it is watched once the server
-// has it.
-func follow[T any, P object[T]](ctx context.Context, w *Cluster, t *table[T, P], namespaces []string, optional bool) {
+// follow watches one resource in each namespace, and returns the table of its objects, each of which
+// fresh completes. Resources that a cluster may lack are watched once the server has them.
+func follow[T any, P object[T]](ctx context.Context, w *Cluster, r Resource, namespaces []string, fresh func(P)) *table[T, P] {
+	t := newTable(r, w.logger, &w.changes, fresh)
+	if r == pods() {
+		t.changes = &w.podChanges
+	}
+	if !r.Namespaced {
+		namespaces = []string{""}
+	}
+	optional := r == vpas() || r == scaledObjects()
 	for _, namespace := range namespaces {
 		l := &life{}
 		w.lives[t.resource.String()] = append(w.lives[t.resource.String()], l)
@@ -144,6 +141,7 @@ func follow[T any, P object[T]](ctx context.Context, w *Cluster, t *table[T, P],
 			cache.NewReflectorWithOptions(source.listWatch(), &unstructured.Unstructured{}, store, cache.ReflectorOptions{Name: t.resource.String()}).RunWithContext(ctx)
 		})
 	}
+	return t
 }
 
 // listing records that a list is complete.
@@ -331,9 +329,7 @@ func (w *Cluster) unlisted() (all []error) {
 			if listed || errors.Is(problem, trimtab.ErrRefused) {
 				continue // it is reported where it is needed: without this right the rest still works
 			}
-			if problem == nil {
-				problem = fmt.Errorf("list %s: no answer yet", name)
-			}
+			problem = cmp.Or(problem, fmt.Errorf("list %s: no answer yet", name))
 			all = append(all, problem)
 		}
 	}
@@ -379,11 +375,6 @@ func (w *Cluster) Missing() (all []error) {
 			l.mu.Unlock()
 		}
 	}
-	slices.SortFunc(all, func(a, b error) int {
-		if a.Error() < b.Error() {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(all, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return all
 }

@@ -5,6 +5,7 @@
 package listen
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"sync"
@@ -20,20 +21,20 @@ func TCP(addr string, n int) (net.Listener, error) {
 }
 
 // Limit returns l with at most n connections at a time.
-func Limit(l net.Listener, n int) net.Listener {
-	return &limited{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{})}
+func Limit(l net.Listener, n int) *Limited {
+	return &Limited{Listener: l, slots: make(chan struct{}, n), closed: make(chan struct{})}
 }
 
-// limited accepts a connection when a slot is free; the others wait in the
-// kernel's queue.
-type limited struct {
+// Limited accepts a connection when a slot is free; the others wait in the kernel's queue.
+type Limited struct {
 	net.Listener
 	slots  chan struct{}
 	closed chan struct{}
 	once   sync.Once
 }
 
-func (l *limited) Accept() (net.Conn, error) {
+// Accept waits for a slot, then for a connection.
+func (l *Limited) Accept() (net.Conn, error) {
 	select {
 	case l.slots <- struct{}{}:
 	case <-l.closed:
@@ -47,9 +48,20 @@ func (l *limited) Accept() (net.Conn, error) {
 	return &slot{Conn: c, free: sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
-func (l *limited) Close() error {
+// Close ends Accept; open connections go on.
+func (l *Limited) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
+}
+
+// Drain returns when no connection is open, or when ctx ends; further ones are not accepted.
+func (l *Limited) Drain(ctx context.Context) {
+	for range cap(l.slots) {
+		select {
+		case l.slots <- struct{}{}:
+		case <-ctx.Done():
+		}
+	}
 }
 
 // slot is a connection that gives its slot back once.
@@ -57,6 +69,9 @@ type slot struct {
 	net.Conn
 	free func()
 }
+
+// NetConn returns the connection that the listener accepted.
+func (c *slot) NetConn() net.Conn { return c.Conn }
 
 func (c *slot) Close() error {
 	defer c.free()

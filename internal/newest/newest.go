@@ -1,8 +1,20 @@
-// Package newest keeps the newest values of the stages, for the console, the exporters and the
-// planner.
+// Package newest is the read model of the console and the exporters: the newest estimate of each
+// workload, the newest holding of each host and the newest plan of each pool. The planner's ledger
+// uses its [Lives].
 //
-// [Position] orders the plans of a pool, and their steps. [Allocations] sums, by the last
-// word of each host, what its knobs have in force:
+// A [Model] takes the bus's values and answers by workload; the console, which keeps a past beside
+// the newest, has the parts: a [Cell] for each estimate, [Hosts], a [Plan]. All have one rule of
+// age, [Made]:
+//
+//	made = arrival                      if arrival - time of the value <= behind
+//	     = time of the value            else
+//	age  = now - made
+//
+// where behind is 0, and [Skew] for reports of hosts, whose clocks are their own. Who asks says up
+// to which age a value counts. Values replace older ones: estimates in the order of their times,
+// holdings in the order in which they arrive, plans in that of their [Position].
+//
+// [Hosts.Given] sums what the knobs of a workload have in force:
 //
 //	given(workload, host, resource) = Σ min(set or in effect, limit above)  over its instances there
 //

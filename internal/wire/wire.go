@@ -17,8 +17,8 @@ import (
 func Bus(cfg *config.Config, role natsbus.Role, host string) (natsbus.Config, error) {
 	n := cfg.NATS
 	c := natsbus.Config{
-		URL: n.URL, Dir: filepath.Join(cfg.Storage.Path, "bus"), Listen: n.Listen, Source: host, Credentials: n.CredentialsFile,
-		Token: string(n.Token), CA: n.TLS.CAFile, Cert: n.TLS.CertFile, Key: n.TLS.KeyFile, MaxStore: int64(cfg.Storage.Limit),
+		URL: n.URL, Dir: filepath.Join(cfg.Storage.Path, "bus"), Listen: n.Listen, Source: host,
+		Login: natsbus.Login{Credentials: n.CredentialsFile, Token: string(n.Token)}, CA: n.TLS.CAFile, Cert: n.TLS.CertFile, Key: n.TLS.KeyFile, MaxStore: int64(cfg.Storage.Limit),
 		Replicas: n.Replicas, Role: role, Host: host, Pool: cfg.Pool.Name, Lease: cfg.Lease,
 	}
 	if role != "" {
@@ -34,7 +34,7 @@ func Bus(cfg *config.Config, role natsbus.Role, host string) (natsbus.Config, er
 	if err != nil {
 		return c, fmt.Errorf("read nats token: %w", err)
 	}
-	if c.Token = strings.TrimSpace(string(token)); c.Token == "" {
+	if c.Login.Token = strings.TrimSpace(string(token)); c.Login.Token == "" {
 		return c, trimtab.Invalidf("read nats token: %s is empty", n.TokenFile)
 	}
 	return c, nil

@@ -205,11 +205,17 @@ func (c *Controller) endLease(now time.Duration) {
 	}
 }
 
-// SetEnvelope replaces the envelope.
+// SetEnvelope replaces the envelope. One that keeps a rate in force allows no more admissions than
+// the one before it.
 func (c *Controller) SetEnvelope(now time.Duration, e Envelope) {
 	c.advance(now)
+	c.endLease(now)
+	if c.envelope.Rate > 0 {
+		c.refill(now)
+	} else {
+		c.tokens, c.refilled = 1, now
+	}
 	c.envelope = e
-	c.tokens, c.refilled = 1, now
 	c.admit(now)
 }
 
@@ -271,15 +277,20 @@ func (c *Controller) start(now time.Duration, t *Ticket) {
 	c.count.Admitted++
 }
 
-// token takes one token if the envelope's rate allows an admission now. A burst has at most the
-// tokens of a tenth of a second.
-func (c *Controller) token(now time.Duration) bool {
+// refill adds the tokens of the time since the last refill. A burst has at most the tokens of a
+// tenth of a second.
+func (c *Controller) refill(now time.Duration) {
 	rate := c.envelope.Rate
-	if rate <= 0 {
-		return true
-	}
 	c.tokens = min(c.tokens+rate*(now-c.refilled).Seconds(), max(1, rate/10))
 	c.refilled = now
+}
+
+// token takes one token if the envelope's rate allows an admission now.
+func (c *Controller) token(now time.Duration) bool {
+	if c.envelope.Rate <= 0 {
+		return true
+	}
+	c.refill(now)
 	if c.tokens < 1 {
 		return false
 	}

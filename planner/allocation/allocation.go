@@ -14,51 +14,53 @@ import (
 	"github.com/trimtab/trimtab/planner/pool"
 )
 
-// Allocation is one resource of one workload during one round, with the results of each pass.
+// Allocation is one resource of one workload during one round: what the round found, and then the
+// result of each pass.
 type Allocation struct {
 	*Workload
-	Found
-	Aimed
-	// Want is the amount after a bounded step to Target. Grant is what the guard allows of that;
-	// later passes may lower it.
-	Target, Want float64
-	Grant        guard.Grant
-	Told
-	// Replicas is the planned change of the number of instances.
-	Replicas Replicas
-}
-
-// Found is what a round knows of an allocation before it decides anything.
-type Found struct {
 	State *State
 	// Knobs are the knobs of its instances; empty if it has none that can be set.
 	Knobs instances.All
-	// Index is the index of the resource Of in the pool. Curve is the workload's performance as a
+	// Index is the index of the Resource in the pool. Curve is the workload's performance as a
 	// function of its amount.
-	Index int
-	Of    *pool.Resource
-	Curve *trimtab.Curve
+	Index    int
+	Resource *pool.Resource
+	Curve    *trimtab.Curve
 	// Now is the effective allocation of its instances. An unlimited knob counts as its maximum.
-	Now float64
-	// Lo and Hi are its bounds in units. least is Lo before it was raised to keep the allocation
-	// from being lowered. easy is the most that the existing instances can have.
-	Lo, Hi, least, easy int
-	// Free: the policy plans for it; otherwise Held says why not.
-	Free bool
-	Held trimtab.Held
-	Need policy.Demand
-	// Open: it has no limit, and gets none in this round.
-	Open bool
+	Now    float64
+	Range  Range
+	Status Status
 	// Barred is why its size is only recommended although its mode is act; "": it is written.
 	Barred string
 	// Scale is the knob of its number of instances; nil: the number is not planned.
 	Scale *ledger.Knob
+	Aim   Aim
+	Step  Step
+	Notes Notes
+	// Replicas is the planned change of the number of instances.
+	Replicas Replicas
 }
 
-// Aimed is the target of an allocation.
-type Aimed struct {
-	// Aim is the target in units. Solved: it is set.
-	Aim     int
+// Range bounds an allocation, in units. least is Lo before it was raised to keep the allocation
+// from being lowered. easy is the most that the existing instances can have.
+type Range struct {
+	Lo, Hi, least, easy int
+	Need                policy.Demand
+}
+
+// Status says whether an allocation is planned for.
+type Status struct {
+	// Free: the policy plans for it; otherwise Held says why not.
+	Free bool
+	Held trimtab.Held
+	// Open: it has no limit, and gets none in this round.
+	Open bool
+}
+
+// Aim is the target of an allocation.
+type Aim struct {
+	// Units is the target. Solved: it is set.
+	Units   int
 	Solved  bool
 	Binding trimtab.Binding
 	// Served: the target is what it needs and a part of the leftover capacity. Short: it has less
@@ -76,14 +78,22 @@ type Aimed struct {
 	// reservation stays as the site set it; "": it is planned.
 	Divided bool
 	Kept    string
-	// In is the solution that set Aim, if the policy shares one resource, and At the index of the
-	// allocation in it.
-	In *alternative.Solution
-	At int
+	// Solution set the target, if the policy shares one resource. At is the index of the allocation
+	// in it.
+	Solution *alternative.Solution
+	At       int
 }
 
-// Told has what only the reason of the decision needs.
-type Told struct {
+// Step is the bounded step of an allocation towards its target, in the resource's unit.
+type Step struct {
+	// Want is the amount after a bounded step to Target.
+	Target, Want float64
+	// Grant is what the guard allows of that; later passes may lower it.
+	guard.Grant
+}
+
+// Notes has what only the reason of the decision needs.
+type Notes struct {
 	// Limit is the limit recommended from its use to a workload that has none; 0: none.
 	Limit float64
 	// Without says what is still missing before a limit can be recommended to a workload that has
@@ -123,13 +133,13 @@ func (s *Allocation) Draw(caution float64, serves bool) {
 		return
 	}
 	if s.Index > 0 {
-		s.Curve = e.Curves[s.Of.Name]
+		s.Curve = e.Curves[s.Resource.Name]
 		return
 	}
 	s.Curve = planned(e, caution)
 	if s.Starves() && s.Curve != nil && len(s.Curve.Knots) > 0 && s.Curve.Eval(s.Now).Mean >= s.SLO {
 		// The curve says that it has enough, but its requests wait: do not lower it.
-		s.Lo = max(s.Lo, min(s.Hi, policy.UpUnits(s.Now, s.Of.Unit)))
+		s.Range.Lo = max(s.Range.Lo, min(s.Range.Hi, policy.UpUnits(s.Now, s.Resource.Unit)))
 	}
 	if b := e.Backlog; b != nil && serves && s.Curve != nil && *b > 0 {
 		s.Curve = need.Behind(s.Curve, *b/drain)
@@ -140,7 +150,7 @@ func (s *Allocation) Draw(caution float64, serves bool) {
 // nil. guarded: an allocation is not lowered while an alert on it fires. about names the resource
 // in a reason.
 func (s *Allocation) Look(scale *ledger.Knob, guarded bool, about string) {
-	w, d, u := s.Workload, s.State, s.Of.Unit
+	w, d, u := s.Workload, s.State, s.Resource.Unit
 	s.Now = s.Knobs.Effective(func(i *instances.Instance) float64 { return i.Has })
 	if s.Index == 0 {
 		w.Loan.Begins(s.Now)
@@ -157,28 +167,28 @@ func (s *Allocation) Look(scale *ledger.Knob, guarded bool, about string) {
 		}
 	}
 	if left := s.Knobs.Left(); len(s.Knobs) > 1 {
-		most = min(most, s.Of.Capacity, s.Now+left)
+		most = min(most, s.Resource.Capacity, s.Now+left)
 	} else if !s.Knobs.Unlimited() {
 		most = min(most, s.Now+left)
 	}
-	s.Lo, s.Hi = policy.UpUnits(least, u), policy.DownUnits(most, u)
-	s.easy = s.Hi
+	s.Range.Lo, s.Range.Hi = policy.UpUnits(least, u), policy.DownUnits(most, u)
+	s.Range.easy = s.Range.Hi
 	for i := 0; i < len(s.Knobs) && s.Barred == ""; i++ {
 		s.Barred = s.Knobs[i].Held.Barred
 	}
 	s.countable(scale)
-	s.least = s.Lo
+	s.Range.least = s.Range.Lo
 	if s.Firing() && guarded && !s.Knobs.Unlimited() {
 		// The guard would not lower it, so that the others must not count on its capacity.
-		s.Lo = min(max(s.Lo, policy.DownUnits(s.Now, u)), s.Hi)
+		s.Range.Lo = min(max(s.Range.Lo, policy.DownUnits(s.Now, u)), s.Range.Hi)
 	}
 	if w.Estimate != nil && StandsIn(w.Estimate) {
 		s.keep()
 	}
-	if s.Held.Code == "" && s.Lo > s.Hi {
-		s.Held = trimtab.Held{Code: codes.HeldRange, Text: fmt.Sprintf("no whole unit of %v%s between %v and %v%s", u, about, least, most, aboveOf(s))}
+	if s.Status.Held.Code == "" && s.Range.Lo > s.Range.Hi {
+		s.Status.Held = trimtab.Held{Code: codes.HeldRange, Text: fmt.Sprintf("no whole unit of %v%s between %v and %v%s", u, about, least, most, aboveOf(s))}
 	}
-	s.Grant = guard.Grant{Set: s.Now}
+	s.Step.Grant = guard.Grant{Set: s.Now}
 }
 
 // HeldBy returns the hold of an estimate as that of a plan, with a text appended.
@@ -198,11 +208,11 @@ func StandsIn(e *trimtab.Estimate) bool { return e.Hold != nil && e.Fallback != 
 // keep raises the lower bound to the current amount: what stands in for missing input may raise an
 // allocation, but not lower it.
 func (s *Allocation) keep() {
-	floor := policy.UpUnits(s.Now, s.Of.Unit)
-	if s.Held.Code == "" && (floor > s.Hi || s.Knobs.Unlimited()) {
-		s.Held = HeldBy(s.Estimate, ": it has its maximum")
+	floor := policy.UpUnits(s.Now, s.Resource.Unit)
+	if s.Status.Held.Code == "" && (floor > s.Range.Hi || s.Knobs.Unlimited()) {
+		s.Status.Held = HeldBy(s.Estimate, ": it has its maximum")
 	}
-	s.Lo = max(s.Lo, min(s.Hi, floor))
+	s.Range.Lo = max(s.Range.Lo, min(s.Range.Hi, floor))
 }
 
 // planned returns the curve of an estimate at the load that the policy plans

@@ -25,7 +25,7 @@ func having(amounts ...float64) *allocation.Allocation {
 	of := &pool.Resource{Name: trimtab.CPU, Capacity: 8, Unit: 0.1, Step: 10}
 	c := allocation.Config{Name: "w", SLO: 0.9, Min: 1, Max: 8, Mode: trimtab.Act, Utility: func(p float64) float64 { return p }}
 	w := &allocation.Workload{Config: c, States: allocation.NewStates(&c, []pool.Resource{*of}), Estimate: &trimtab.Estimate{Reports: 10, Curve: curve(4), Load: &trimtab.LoadForecast{Now: 10, Mean: 10, Upper: 20}}}
-	s := &allocation.Allocation{Workload: w, Found: allocation.Found{State: w.States[0], Of: of}}
+	s := &allocation.Allocation{Workload: w, State: w.States[0], Resource: of}
 	for i, v := range amounts {
 		id := trimtab.KnobID{Pool: "p", Host: string(rune('a' + i)), Workload: "w", Resource: trimtab.CPU}
 		s.Knobs = append(s.Knobs, instances.Instance{Knob: &ledger.Knob{KnobID: id, Held: trimtab.KnobState{KnobID: id, Now: trimtab.Units(v)}},
@@ -65,8 +65,8 @@ func TestThePlannedCurveIsThatOfTheLoadBetweenMeanAndBound(t *testing.T) {
 }
 
 func TestTheSlowestInstanceSetsWhatItHasAndSharesByWeightAddUp(t *testing.T) {
-	if s := look(having(1, 3)); s.Now != 2 || s.Lo != 20 || s.Hi != 80 {
-		t.Errorf("1 and 3 cores: has %v of %d to %d units, want 2 of 20 to 80", s.Now, s.Lo, s.Hi)
+	if s := look(having(1, 3)); s.Now != 2 || s.Range.Lo != 20 || s.Range.Hi != 80 {
+		t.Errorf("1 and 3 cores: has %v of %d to %d units, want 2 of 20 to 80", s.Now, s.Range.Lo, s.Range.Hi)
 	}
 	s := having(1, 3)
 	for i := range s.Knobs {
@@ -81,25 +81,25 @@ func TestAnAlertKeepsItFromBeingLowered(t *testing.T) {
 	s := having(2)
 	now := time.Unix(1e9, 0)
 	s.Loan, _ = s.Loan.Note(now, &trimtab.Alert{Name: "slow", Workload: "w", Fingerprint: "f", Firing: true, Time: now}, time.Hour)
-	if look(s); !s.Firing() || s.Lo != 20 {
-		t.Errorf("fires %v, at least %d units, want 20", s.Firing(), s.Lo)
+	if look(s); !s.Firing() || s.Range.Lo != 20 {
+		t.Errorf("fires %v, at least %d units, want 20", s.Firing(), s.Range.Lo)
 	}
-	if s.Look(nil, false, ""); s.Lo != 10 {
-		t.Errorf("without a guard: at least %d units, want its minimum of 10", s.Lo)
+	if s.Look(nil, false, ""); s.Range.Lo != 10 {
+		t.Errorf("without a guard: at least %d units, want its minimum of 10", s.Range.Lo)
 	}
 }
 
 func TestAFallbackThatStandsInLowersNothing(t *testing.T) {
 	s := having(3)
 	s.Estimate.Hold, s.Estimate.Fallback = &trimtab.Held{Code: codes.HeldOther, Text: "no spans"}, "declared"
-	if look(s); s.Lo != 30 || s.Held.Code != "" {
-		t.Errorf("at least %d units, want 30; held %+v", s.Lo, s.Held)
+	if look(s); s.Range.Lo != 30 || s.Status.Held.Code != "" {
+		t.Errorf("at least %d units, want 30; held %+v", s.Range.Lo, s.Status.Held)
 	}
 	s = having(8)
 	s.Estimate.Hold, s.Estimate.Fallback = &trimtab.Held{Text: "no spans"}, "declared"
 	s.Knobs[0].Found = trimtab.Unlimited()
-	if look(s); s.Held.Text != "estimate: no spans: it has its maximum" {
-		t.Errorf("without a limit: %+v", s.Held)
+	if look(s); s.Status.Held.Text != "estimate: no spans: it has its maximum" {
+		t.Errorf("without a limit: %+v", s.Status.Held)
 	}
 }
 

@@ -45,7 +45,7 @@ func (s *Allocation) Starves() bool {
 
 // hungry returns how many units a starved workload is guessed to need beyond what it has.
 func (s *Allocation) hungry() int {
-	return policy.UpUnits(math.Min(growing*float64(s.Estimate.Starved), growth)*s.Now, s.Of.Unit)
+	return policy.UpUnits(math.Min(growing*float64(s.Estimate.Starved), growth)*s.Now, s.Resource.Unit)
 }
 
 // waits is the backlog, in seconds of its allocation, from which on a workload counts as having a

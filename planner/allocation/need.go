@@ -14,8 +14,8 @@ const drain = 10.0
 
 // Asks returns its input for package need.
 func (s *Allocation) Asks() need.Workload {
-	floor, _ := s.Judge.Floor()
-	return need.Workload{Curve: s.Estimate.Curve, Load: s.Estimate.Load, SLO: s.SLO, Has: s.Now, Unit: s.Of.Unit, Min: s.Lo, Max: s.Hi, Easy: s.easy,
+	floor, _ := s.History.Judge.Floor()
+	return need.Workload{Curve: s.Estimate.Curve, Load: s.Estimate.Load, SLO: s.SLO, Has: s.Now, Unit: s.Resource.Unit, Min: s.Range.Lo, Max: s.Range.Hi, Easy: s.Range.easy,
 		Least: floor, Starves: s.Starves(), Waiting: s.Waiting(), Enough: s.slack(), Known: s.Estimate.Reports >= FewReports || s.Misses()}
 }
 
@@ -30,7 +30,7 @@ func (s *Allocation) NeedAt(confidence float64) int {
 // the SLO, and the cost of a request is unknown. If the cost is known and the SLO is never met,
 // something else than this resource is missing.
 func (s *Allocation) Unserved() bool {
-	return s.Estimate.Cost == nil && s.Curve.Eval(float64(s.Hi)*s.Of.Unit).Mean < s.SLO
+	return s.Estimate.Cost == nil && s.Curve.Eval(float64(s.Range.Hi)*s.Resource.Unit).Mean < s.SLO
 }
 
 // Waiting returns the units that drain its backlog within the time drain. If the backlog is not
@@ -39,13 +39,13 @@ func (s *Allocation) Waiting() int {
 	e := s.Estimate
 	switch b := e.Backlog; {
 	case s.Starves() && b != nil:
-		return max(policy.UpUnits(*b/drain, s.Of.Unit), s.hungry())
+		return max(policy.UpUnits(*b/drain, s.Resource.Unit), s.hungry())
 	case s.Starves():
 		return s.hungry()
 	case b != nil:
-		return policy.UpUnits(*b/drain, s.Of.Unit)
+		return policy.UpUnits(*b/drain, s.Resource.Unit)
 	case e.Allocation != nil && e.Stopped > 1:
-		return policy.UpUnits(math.Min(growing*float64(e.Stopped), growth)**e.Allocation, s.Of.Unit)
+		return policy.UpUnits(math.Min(growing*float64(e.Stopped), growth)**e.Allocation, s.Resource.Unit)
 	}
 	return 0
 }
@@ -82,20 +82,20 @@ func (s *Allocation) slack() float64 {
 
 // Demand updates the demand as the policy sees it (Cilantro, equation 6).
 func (s *Allocation) Demand(beta float64) {
-	u := s.Of.Unit
-	s.Need = policy.DemandOf(s.Curve, s.SLO, u, min(s.least, s.Hi), s.Hi)
+	u := s.Resource.Unit
+	s.Range.Need = policy.DemandOf(s.Curve, s.SLO, u, min(s.Range.least, s.Range.Hi), s.Range.Hi)
 	before := s.State.Demand
 	if !s.State.knowsDemand {
 		before = int(math.Round(s.Now / u))
 	}
-	s.State.Demand = min(max(s.Need.Recommend(beta, before, s.Of.Step), s.Lo), s.Hi)
+	s.State.Demand = min(max(s.Range.Need.Recommend(beta, before, s.Resource.Step), s.Range.Lo), s.Range.Hi)
 	s.State.knowsDemand = true
 }
 
 // Claim returns its input for a policy, without its demand.
 func (s *Allocation) Claim() policy.Workload {
-	return policy.Workload{Name: s.Name, Group: s.Group, Guarantee: policy.DownUnits(s.State.Guarantee, s.Of.Unit), Weight: s.Weight, Min: s.Lo, Max: s.Hi,
-		Current: int(math.Round(s.Now / s.Of.Unit)), Curve: s.Curve, Reports: s.Estimate.Reports, SLO: s.SLO, Utility: s.Utility, Worth: s.Worth}
+	return policy.Workload{Name: s.Name, Group: s.Group, Guarantee: policy.DownUnits(s.State.Guarantee, s.Resource.Unit), Weight: s.Weight, Min: s.Range.Lo, Max: s.Range.Hi,
+		Current: int(math.Round(s.Now / s.Resource.Unit)), Curve: s.Curve, Reports: s.Estimate.Reports, SLO: s.SLO, Utility: s.Utility, Worth: s.Worth}
 }
 
 // Coming returns the upper bound of its expected load, in requests per second; 0: unknown.

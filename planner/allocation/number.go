@@ -25,32 +25,33 @@ type Number struct {
 	Idle replicas.Idle
 }
 
-// Life records the start of one instance.
-type Life struct {
+// Start records the start of one instance.
+type Start struct {
 	Since       time.Time // when it was first seen; zero: it was there before the planner
 	ran, Served bool
 }
 
-// Crew is the set of instances of a workload in a cluster.
-type Crew struct {
-	Lives map[trimtab.KnobID]*Life
-	// Told: a host has reported the instances. One that appears later is new.
-	Told bool
+// InstanceSet is the set of instances of a workload in a cluster.
+type InstanceSet struct {
+	Starts map[trimtab.KnobID]*Start
+	// Reported: a host has reported the instances. One that appears later is new.
+	Reported bool
 }
 
-// Comes records the state of an instance, and reports whether it runs or serves for the first time.
-func (c *Crew) Comes(now time.Time, t *trimtab.KnobState) (l *Life, news bool) {
-	l = c.Lives[t.KnobID]
-	if l == nil {
-		l = &Life{ran: !c.Told && t.Problem == "", Served: !c.Told && t.Serves()}
-		if c.Told {
-			l.Since = now
+// Observe records the state of an instance, and reports whether it runs or serves for the first
+// time.
+func (c *InstanceSet) Observe(now time.Time, t *trimtab.KnobState) (s *Start, news bool) {
+	s = c.Starts[t.KnobID]
+	if s == nil {
+		s = &Start{ran: !c.Reported && t.Problem == "", Served: !c.Reported && t.Serves()}
+		if c.Reported {
+			s.Since = now
 		}
-		c.Lives[t.KnobID] = l
+		c.Starts[t.KnobID] = s
 	}
-	news = !l.ran && t.Problem == "" || !l.Served && t.Serves()
-	l.ran = l.ran || t.Problem == ""
-	return l, news
+	news = !s.ran && t.Problem == "" || !s.Served && t.Serves()
+	s.ran = s.ran || t.Problem == ""
+	return s, news
 }
 
 // NewNumber returns the initial state of a planned number of instances.
@@ -69,7 +70,7 @@ func (n *Number) Sent(a *trimtab.Action) {
 // countable records the knob of the number of instances, nil if there is none, and widens the
 // bounds to what more or fewer instances would have.
 func (s *Allocation) countable(k *ledger.Knob) {
-	if k == nil || s.Index != 0 || s.Held.Code != "" || s.Knobs.Unlimited() {
+	if k == nil || s.Index != 0 || s.Status.Held.Code != "" || s.Knobs.Unlimited() {
 		return
 	}
 	s.Scale = k
@@ -79,11 +80,11 @@ func (s *Allocation) countable(k *ledger.Knob) {
 	size, least := mostSizeOf(s), s.State.Min
 	if s.sizeFixed() || Reserves(s) {
 		size, least = s.Now/float64(len(s.Knobs)), s.Now/float64(len(s.Knobs))
-		s.easy = policy.UpUnits(s.Now, s.Of.Unit)
+		s.Range.easy = policy.UpUnits(s.Now, s.Resource.Unit)
 	}
 	most := float64(min(s.Count.Max, int(math.Max(mostCountOf(s), 1))))
-	s.Hi = max(s.Hi, policy.DownUnits(math.Min(most*size, s.Of.Capacity), s.Of.Unit))
-	s.Lo = min(s.Lo, max(policy.UpUnits(least*float64(s.Count.Min), s.Of.Unit), 1))
+	s.Range.Hi = max(s.Range.Hi, policy.DownUnits(math.Min(most*size, s.Resource.Capacity), s.Resource.Unit))
+	s.Range.Lo = min(s.Range.Lo, max(policy.UpUnits(least*float64(s.Count.Min), s.Resource.Unit), 1))
 }
 
 // mostSizeOf returns the largest size of an instance that the configuration and the cluster allow.
@@ -141,11 +142,11 @@ func RoomOf(s *Allocation, hosts []float64) map[string]float64 {
 func (s *Allocation) AsWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.Workload, []int) {
 	scale, c := s.Scale, s.Count
 	need := neededBy(s)
-	w := &replicas.Workload{Name: s.Name, Need: need, Work: workOf(s), Granted: s.Grant.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
-		Size:  replicas.Size{Min: math.Max(s.State.Min, s.Of.Quantum()), Max: math.Max(mostSizeOf(s), s.Of.Quantum()), Step: math.Max(s.Of.Quantum(), 0.01*s.Of.Unit), Behavior: c.Size},
+	w := &replicas.Workload{Name: s.Name, Need: need, Work: workOf(s), Granted: s.Step.Set, Replicas: int(math.Round(scale.Now())), Fallback: c.Fallback,
+		Size:  replicas.Size{Min: math.Max(s.State.Min, s.Resource.Quantum()), Max: math.Max(mostSizeOf(s), s.Resource.Quantum()), Step: math.Max(s.Resource.Quantum(), 0.01*s.Resource.Unit), Behavior: c.Size},
 		Count: replicas.Count{Min: c.Min, Max: c.Max, Spare: c.Spare, Behavior: c.Behavior}}
-	w.Size.Fixed = s.Kept != ""
-	if s.Of.Name == trimtab.CPU {
+	w.Size.Fixed = s.Aim.Kept != ""
+	if s.Resource.Name == trimtab.CPU {
 		w.Size.Step = 0.01 // a kubelet rounds CPU quotas to this
 	}
 	if s.Acts() {
@@ -180,7 +181,7 @@ func (s *Allocation) AsWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.
 		if st := k.Held.Standing; st != nil {
 			in.Terminating = st.Phase == trimtab.Ending
 		}
-		if l := s.Crew.Lives[k.KnobID]; l != nil && !l.Served && !l.Since.IsZero() {
+		if l := s.History.Instances.Starts[k.KnobID]; l != nil && !l.Served && !l.Since.IsZero() {
 			in.Age = now.Sub(l.Since)
 		}
 		w.Instances = append(w.Instances, in)
@@ -193,48 +194,48 @@ func (s *Allocation) AsWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.
 // unit; 0: unknown.
 func workOf(s *Allocation) float64 {
 	e := s.Estimate
-	if !s.Free || !s.Served || e.Cost == nil || e.Load == nil {
+	if !s.Status.Free || !s.Aim.Served || e.Cost == nil || e.Load == nil {
 		return 0
 	}
-	return *e.Cost * (e.Load.Mean + math.Max(0, s.Confidence)*(e.Load.Upper-e.Load.Mean))
+	return *e.Cost * (e.Load.Mean + math.Max(0, s.History.Confidence)*(e.Load.Upper-e.Load.Mean))
 }
 
 // neededBy returns how much the workload needs in the coming round, and how much within the time
 // that a new instance takes to start. If the pool is too small for all needs, it is what the policy
 // gives.
 func neededBy(s *Allocation) replicas.Need {
-	if !s.Free {
+	if !s.Status.Free {
 		return replicas.Need{Round: s.Now, Start: s.Now}
 	}
-	n := replicas.Need{Round: float64(s.Aim) * s.Of.Unit}
+	n := replicas.Need{Round: float64(s.Aim.Units) * s.Resource.Unit}
 	switch {
-	case s.Served:
-		n.Round = math.Min(s.Safe, float64(s.Hi)*s.Of.Unit)
+	case s.Aim.Served:
+		n.Round = math.Min(s.Aim.Safe, float64(s.Range.Hi)*s.Resource.Unit)
 	case !s.Unserved(): // leftover capacity that the policy gives it is no reason to start instances
-		n.Round = math.Min(n.Round, float64(s.NeedAt(1)+s.Waiting())*s.Of.Unit)
+		n.Round = math.Min(n.Round, float64(s.NeedAt(1)+s.Waiting())*s.Resource.Unit)
 	}
 	if s.Scale.Held.Barred != "" && s.Writes() {
 		// What it is advised is not limited by the instances that exist.
-		hi := s.Hi
-		s.Hi = policy.DownUnits(math.Min(float64(s.Count.Max)*s.Max, s.Of.Capacity), s.Of.Unit)
-		n.Round = math.Max(n.Round, float64(s.NeedAt(s.Confidence))*s.Of.Unit)
-		if s.Unserved() && measured.Misses(s.Estimate, s.SLO) && s.Now >= float64(hi)*s.Of.Unit-policy.Grain*s.Of.Unit {
+		hi := s.Range.Hi
+		s.Range.Hi = policy.DownUnits(math.Min(float64(s.Count.Max)*s.Max, s.Resource.Capacity), s.Resource.Unit)
+		n.Round = math.Max(n.Round, float64(s.NeedAt(s.History.Confidence))*s.Resource.Unit)
+		if s.Unserved() && measured.Misses(s.Estimate, s.SLO) && s.Now >= float64(hi)*s.Resource.Unit-policy.Grain*s.Resource.Unit {
 			// It has all that its instances can have, misses its SLO, and nothing shows how much is
 			// enough: to advise more is no worse a guess than to stay.
-			n.Round = math.Min(math.Max(n.Round, (1+growth)*s.Now), float64(s.Hi)*s.Of.Unit)
+			n.Round = math.Min(math.Max(n.Round, (1+growth)*s.Now), float64(s.Range.Hi)*s.Resource.Unit)
 		}
-		s.Hi = hi
+		s.Range.Hi = hi
 	}
 	n.Start = n.Round
 	l := s.Estimate.Load
-	if l == nil || !s.Served || !(l.Later > l.Upper) || !(l.Within > 0) {
+	if l == nil || !s.Aim.Served || !(l.Later > l.Upper) || !(l.Within > 0) {
 		return n
 	}
 	// Interpolate between the load bounds of the round and of the whole forecast.
 	part := math.Min(math.Max(s.Number.State.Startup.Upper().Seconds()/float64(l.Within), 0), 1)
 	asks := s.Asks()
 	later := asks.Beyond(l.Upper + part*(l.Later-l.Upper))
-	n.Start = math.Max(n.Start, float64(later)*s.Of.Unit)
+	n.Start = math.Max(n.Start, float64(later)*s.Resource.Unit)
 	return n
 }
 

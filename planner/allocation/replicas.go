@@ -31,11 +31,11 @@ func (s *Allocation) SetNumber(now time.Time, w *replicas.Workload, d *replicas.
 		}
 	}
 	why := numberWhy(s, now, w, d)
-	if w.Count.Barred != "" && s.Free {
+	if w.Count.Barred != "" && s.Status.Free {
 		c.To = d.Advised.Replicas
 		held = append(held[:0:0], "only recommended: "+w.Count.Barred)
 	}
-	switch grows := slices.ContainsFunc(s.Knobs, func(i instances.Instance) bool { return i.Set > i.Has+s.Of.Quantum()/2 }); {
+	switch grows := slices.ContainsFunc(s.Knobs, func(i instances.Instance) bool { return i.Set > i.Has+s.Resource.Quantum()/2 }); {
 	case c.To < c.From && c.Mode == trimtab.Act && grows && s.Barred == "":
 		// Enlarge the remaining instances before others go.
 		c.To, c.Note = c.From, fmt.Sprintf("%d instances are enough, once they are larger", c.To)
@@ -48,9 +48,9 @@ func (s *Allocation) SetNumber(now time.Time, w *replicas.Workload, d *replicas.
 			c.To, held = least, append(held, fmt.Sprintf("the guard lets at most %.0f%%, or one, go in a round", 100*fall))
 		}
 	case c.To > c.From && c.Mode == trimtab.Act:
-		if most := c.From + int(free/math.Max(each, s.Of.Quantum())+policy.Grain); c.To > most {
+		if most := c.From + int(free/math.Max(each, s.Resource.Quantum())+policy.Grain); c.To > most {
 			c.To, held = max(most, c.From), append(held, fmt.Sprintf("the pool has %s left, and one more begins with %s",
-				trimtab.AmountOf(s.Of.Name, trimtab.Units(free)), trimtab.AmountOf(s.Of.Name, trimtab.Units(each))))
+				trimtab.AmountOf(s.Resource.Name, trimtab.Units(free)), trimtab.AmountOf(s.Resource.Name, trimtab.Units(each))))
 			c.Why.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: "what one more instance begins with"}
 		}
 	}
@@ -75,14 +75,16 @@ func numberWhy(s *Allocation, now time.Time, w *replicas.Workload, d *replicas.D
 	if s.Number.Over(now, s.Count) {
 		return fmt.Sprintf("it has had no load for %v", s.Count.Cooldown)
 	}
-	if !s.Free {
+	if !s.Status.Free {
 		return "nothing is known of it: its fallback"
 	}
-	show := func(v float64) string { return trimtab.AmountOf(s.Of.Name, trimtab.Units(math.Round(v*1000)/1000)) }
+	show := func(v float64) string {
+		return trimtab.AmountOf(s.Resource.Name, trimtab.Units(math.Round(v*1000)/1000))
+	}
 	need := math.Max(w.Need.Round, w.Need.Start)
-	text := fmt.Sprintf("it needs %s of %s at the upper bound of its load", show(need), s.Of.Name)
+	text := fmt.Sprintf("it needs %s of %s at the upper bound of its load", show(need), s.Resource.Name)
 	if s.Replicas.To < s.Replicas.From || d.Advised.Replicas < w.Replicas {
 		return text + fmt.Sprintf(", and instances can have %s each", show(w.Size.Max))
 	}
-	return text + fmt.Sprintf(", and the %d that are there can have %s in place", len(s.Knobs), show(float64(s.easy)*s.Of.Unit))
+	return text + fmt.Sprintf(", and the %d that are there can have %s in place", len(s.Knobs), show(float64(s.Range.easy)*s.Resource.Unit))
 }

@@ -18,8 +18,8 @@ import (
 
 // AsSet makes the amounts that the site set the targets of an allocation's instances.
 func (s *Allocation) AsSet(detail string) {
-	s.Solved, s.Served, s.Stays, s.ByHost = true, true, true, true
-	s.Aim, s.Binding = policy.UpUnits(s.Now, s.Of.Unit), trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
+	s.Aim.Solved, s.Aim.Served, s.Aim.Stays, s.Aim.ByHost = true, true, true, true
+	s.Aim.Units, s.Aim.Binding = policy.UpUnits(s.Now, s.Resource.Unit), trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
 	for i := range s.Knobs {
 		k := &s.Knobs[i]
 		if k.Hosted = (instances.Hosted{Aim: k.Has}); k.Held.Reserves {
@@ -40,8 +40,8 @@ func (s *Allocation) GoBack(rest *ledger.Rest) {
 		rest.Take(k.Site(), math.Max(0, more))
 		k.Set, k.Fresh = k.Before(), false
 	}
-	if len(s.Knobs) == 1 && s.ByHost {
-		s.Grant.Set = s.Knobs[0].Set
+	if len(s.Knobs) == 1 && s.Aim.ByHost {
+		s.Step.Set = s.Knobs[0].Set
 	}
 }
 
@@ -74,7 +74,7 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 	} else {
 		m.Stopped = stopped > 0.5 || stopped < 0.02 && latest(quantity.Waited) > m.Used
 	}
-	m.Min = max(s.least, policy.UpUnits(s.Floor(), s.Of.Unit)) // without the part that a firing alert keeps
+	m.Min = max(s.Range.least, policy.UpUnits(s.Floor(), s.Resource.Unit)) // without the part that a firing alert keeps
 	if s.Estimate.Cost != nil {
 		m.Cost = *s.Estimate.Cost
 	}
@@ -108,28 +108,28 @@ func ReportOf(e *trimtab.Estimate, slo float64) overload.Report {
 
 // Rest keeps an allocation at its entitlement e, or moves it back there.
 func (s *Allocation) Rest(e float64, detail string) {
-	s.Solved, s.Served = true, true
-	s.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
-	s.Aim = policy.UpUnits(s.Now, s.Of.Unit)
+	s.Aim.Solved, s.Aim.Served = true, true
+	s.Aim.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
+	s.Aim.Units = policy.UpUnits(s.Now, s.Resource.Unit)
 	if worth(s, s.Now, e) {
-		s.Aim = min(max(int(math.Round(e/s.Of.Unit)), s.Lo), s.Hi)
-		s.Binding = trimtab.Binding{Kind: codes.BindingNeed, Detail: detail}
+		s.Aim.Units = min(max(int(math.Round(e/s.Resource.Unit)), s.Range.Lo), s.Range.Hi)
+		s.Aim.Binding = trimtab.Binding{Kind: codes.BindingNeed, Detail: detail}
 		return
 	}
-	s.Stays = true
+	s.Aim.Stays = true
 }
 
 // ServeInTurn sets the target of an allocation to the share of its turn. scale is the fraction of
 // the CPU that may be given.
 func (s *Allocation) ServeInTurn(scale float64) {
-	s.Solved, s.Aim = true, max(int(math.Round(float64(s.Turn.Slice)*scale)), min(s.Turn.Slice, max(s.least, policy.UpUnits(s.Floor(), s.Of.Unit))))
+	s.Aim.Solved, s.Aim.Units = true, max(int(math.Round(float64(s.Turn.Slice)*scale)), min(s.Turn.Slice, max(s.Range.least, policy.UpUnits(s.Floor(), s.Resource.Unit))))
 	detail := "needs do not fit; it has what those leave who are served"
 	if s.Turn.Rank > 0 {
 		detail = fmt.Sprintf("needs do not fit; it is served, number %d in turn", s.Turn.Rank)
 	}
-	s.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: detail}
-	if s.Stays = !worth(s, s.Now, float64(s.Aim)*s.Of.Unit); s.Stays {
-		s.Aim = policy.UpUnits(s.Now, s.Of.Unit)
+	s.Aim.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: detail}
+	if s.Aim.Stays = !worth(s, s.Now, float64(s.Aim.Units)*s.Resource.Unit); s.Aim.Stays {
+		s.Aim.Units = policy.UpUnits(s.Now, s.Resource.Unit)
 	}
 }
 
@@ -137,7 +137,7 @@ func (s *Allocation) ServeInTurn(scale float64) {
 // while others are. By weight alone it would use up the common limit, on CPUs on which the served
 // ones do not run.
 func (s *Allocation) Capped(k *instances.Instance) bool {
-	return s.Shared() && s.Free && !k.Held.Reserves && (s.Turn.Capped || k.Capped)
+	return s.Shared() && s.Status.Free && !k.Held.Reserves && (s.Turn.Capped || k.Capped)
 }
 
 // Reserves reports whether its amounts are also reservations on the nodes, as CPU requests in a
@@ -159,7 +159,7 @@ func (s *Allocation) Floor() (sum float64) {
 
 // worth reports whether the difference between two shares is worth a change.
 func worth(s *Allocation, from, to float64) bool {
-	return math.Abs(to-from) >= s.Of.Unit && !(Reserves(s) && instances.Small(from, to))
+	return math.Abs(to-from) >= s.Resource.Unit && !(Reserves(s) && instances.Small(from, to))
 }
 
 // Recaps reports whether a knob has a cap and should not, or the other way round.
@@ -170,16 +170,16 @@ func (s *Allocation) Recaps(k *instances.Instance) bool {
 // Bounded removes the rules for quotas from the guard's input if it shares CPU by weight: a lower
 // share only takes what other workloads want.
 func (s *Allocation) Bounded(w guard.Workload) guard.Workload {
-	if s.Shared() && s.Free {
-		w.Harms, w.Safe, w.Last = false, math.Max(s.Target, s.Of.Unit), guard.Move{}
+	if s.Shared() && s.Status.Free {
+		w.Harms, w.Safe, w.Last = false, math.Max(s.Step.Target, s.Resource.Unit), guard.Move{}
 	}
 	return w
 }
 
 // Settle sets the amounts of its instances, if their shares were decided host by host.
 func (s *Allocation) Settle() {
-	s.Evens = false
+	s.Notes.Evens = false
 	if s.Knobs.Settle(); len(s.Knobs) == 1 {
-		s.Grant.Set = s.Knobs[0].Set
+		s.Step.Set = s.Knobs[0].Set
 	}
 }

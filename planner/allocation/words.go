@@ -16,7 +16,7 @@ func (s *Allocation) Has() trimtab.Amount {
 }
 
 // Amount returns an amount of its resource as text with the unit.
-func (s *Allocation) Amount(v float64) string { return AmountOf(s.Of.Name, v) }
+func (s *Allocation) Amount(v float64) string { return AmountOf(s.Resource.Name, v) }
 
 // AmountOf returns an amount of a resource as text with the unit.
 func AmountOf(resource string, v float64) string {

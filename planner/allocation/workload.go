@@ -22,7 +22,6 @@ type Config = pool.Workload
 type Workload struct {
 	Config
 	Estimate *trimtab.Estimate
-	Crew     Crew
 	// Fresh is the last time that its estimate was good enough to plan by, or before that the time
 	// of the first round.
 	Fresh time.Time
@@ -33,16 +32,22 @@ type Workload struct {
 	// Turn is its state in an overload: see package overload.
 	Turn     overload.Turn
 	Released bool
-	Use      usage.Use
-	Judge    verdict.Judge
-	// Stall is how long its quota may throttle it in one period.
-	Stall stall.Budget
 	// Missed is how many estimates in a row missed the SLO beyond their noise.
 	Missed int
+	// Number is the state of the number of its instances; nil: the number is not planned.
+	Number  *Number
+	History History
+}
+
+// History is what earlier rounds and reports tell of a workload.
+type History struct {
+	Instances InstanceSet
+	Use       usage.Use
+	Judge     verdict.Judge
+	// Stall is how long its quota may throttle it in one period.
+	Stall stall.Budget
 	// Confidence is the κ from which on it counts as having enough: see package need.
 	Confidence float64
-	// Number is the state of the number of its instances; nil: the number is not planned.
-	Number *Number
 }
 
 // State is what the planner keeps of one resource of one workload between rounds.

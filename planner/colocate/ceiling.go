@@ -66,19 +66,11 @@ func (p *policy) bound(r *round, name string, shift, more float64) float64 {
 	return least
 }
 
-// unheard is by how much a load must exceed all loads with proven amounts before jobs are cut by
-// half.
-const unheard = 0.1
-
 // shed lowers jobs to the ceiling of each resource, but not below each job's need, since a higher
 // load may have a lower ceiling.
 func (p *policy) shed(r *round) {
-	half := p.rules.limits == nil && p.ventures(r)
 	for k, name := range r.names {
 		most := p.bound(r, name, -shift, 0)
-		if half && back(name) > 0 {
-			most = math.Min(most, r.sum[k]/2)
-		}
 		if most >= r.sum[k] {
 			continue
 		}
@@ -90,17 +82,6 @@ func (p *policy) shed(r *round) {
 		}
 		r.capacity[k] = math.Min(r.capacity[k], math.Max(most, floors))
 	}
-}
-
-// ventures reports, once each time, whether a load is far above all loads at which jobs ran.
-func (m *memory) ventures(r *round) (any bool) {
-	for i := range r.o.Services {
-		s := m.Services[r.o.Services[i].Workload]
-		if s.Ready-shift > s.Known+unheard {
-			any, s.Known = any || s.Known > 0, s.Ready
-		}
-	}
-	return any
 }
 
 // beyond returns the size of a step beyond a ceiling: at least a tenth of the capacity.

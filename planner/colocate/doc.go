@@ -24,16 +24,15 @@
 //
 //	ceiling.go  jobs stay below what was too much at a load before, until that is tried
 //	            again, one step of one resource at a time, cores first. Load is smoothed,
-//	            and room left for two standard deviations and for peaks. At a load far
-//	            over all that are known they are cut by half, once
+//	            and room left for two standard deviations and for peaks
 //	blame.go    a miss soon after such a step is blamed on that resource, and it waits
 //	            twice as long for the next; any other on each Servpod by its part of the
 //	            contribution, and when that is not enough on all of them twice as much
 //	edge.go     growth, steps and proof ask for slack beyond its noise, by 2 to 8 standard
 //	            deviations as misses have taught, and for half of the error budget
 //	proven.go   jobs get at once what was proven at that load, instead of a step at a
-//	            time; while one has just started, by doubling what they have. Their
-//	            cores also double while half of the SLO is left and none were too many yet
+//	            time. Their cores double while half of the SLO is left and none were too
+//	            many yet
 //
 // Both variants of Rhythm differ from the paper in more, all ours: a job that runs grows
 // before another starts; a slacklimit of 1, which allows nothing, counts as not known. A

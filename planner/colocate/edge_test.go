@@ -187,49 +187,6 @@ func TestAPeakOverTheLoadlimitSuspendsAtOnce(t *testing.T) {
 	}
 }
 
-func TestAJobThatStartedGetsWhatWasProvenBesideAnotherByDoublingIt(t *testing.T) {
-	s := newShop(t, 1)
-	s.ticks(100)
-	if s.has() != 40 {
-		t.Fatalf("%v cores", s.has())
-	}
-	s.o.Jobs[0] = Job{Job: reclaim.Job{ID: "b"}, State: Waiting}
-	var had []float64
-	for range 10 {
-		if s.tick(); s.has() > 0 {
-			had = append(had, s.has())
-		}
-	}
-	for i := 1; i < len(had); i++ {
-		if had[i] > 2*had[i-1]+1 {
-			t.Errorf("%v", had)
-		}
-	}
-	if had[0] != 1 || had[len(had)-1] != 40 {
-		t.Errorf("%v: want 1 core to begin with, and all of it soon", had)
-	}
-}
-
-func TestALoadFarOverAllThatAreKnownHalvesJobsOnce(t *testing.T) {
-	s := newShop(t, 1)
-	s.load = 0.2
-	s.ticks(60)
-	s.load = 0.55
-	if d := s.tick(); len(d.Changes) != 1 || s.has() != 20 {
-		t.Errorf("%+v: want half of 40", d)
-	}
-	if s.tick(); s.has() < 20 {
-		t.Errorf("%v cores: want half once", s.has())
-	}
-	s.ticks(60)
-	s.load = 0.2
-	s.ticks(5)
-	s.load = 0.55
-	if s.tick(); s.has() != 40 {
-		t.Errorf("%v cores at a load that is known", s.has())
-	}
-}
-
 func TestHostsOfOneServiceTryAtDifferentTimes(t *testing.T) {
 	times := map[time.Time]int{}
 	for _, host := range []string{"a", "b", "c", "d", "e", "f"} {

@@ -39,10 +39,8 @@ type standing struct {
 	// Blames counts misses that no step explains; Blamed is the time of the last.
 	Blames int       `json:"blames,omitempty"`
 	Blamed time.Time `json:"blamed,omitzero"`
-	// Above counts ticks with slack above the loadlimit, and Known is the highest load
-	// at which jobs ran.
-	Above int     `json:"above,omitempty"`
-	Known float64 `json:"known,omitempty"`
+	// Above counts ticks with slack above the loadlimit.
+	Above int `json:"above,omitempty"`
 	// Episode says that jobs were stopped or cut for it and it has not been calm since.
 	Episode bool `json:"episode,omitempty"`
 	// Search finds unknown limits; nil: all are known.

@@ -62,8 +62,6 @@ type memory struct {
 	// Tried is the last step beyond a ceiling; Tries has the history of such steps by resource.
 	Tried tried           `json:"tried,omitzero"`
 	Tries map[string]*try `json:"tries,omitempty"`
-	// Shown are the largest amounts that jobs had since the last of them started.
-	Shown Amounts `json:"shown,omitempty"`
 	// Frozen are the suspended jobs, with their former amounts.
 	Frozen map[string]frozen `json:"frozen,omitempty"`
 }
@@ -146,9 +144,6 @@ func (p *policy) Decide(o *Observation) Decision {
 		p.disturbed(1)
 	case AllowBEGrowth:
 		p.allow(r, v, forced)
-	}
-	if p.rules.limits == nil {
-		p.show(r)
 	}
 	rises := v.verb == AllowBEGrowth && !forced
 	r.frequency(rises)

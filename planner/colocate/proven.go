@@ -14,7 +14,6 @@ func (p *policy) prove(r *round) {
 		if math.IsNaN(known(r.o.Services[i].Load)) || !p.roomy(s) {
 			continue
 		}
-		s.Known = math.Max(s.Known, s.Ready)
 		for k, name := range r.names {
 			if back(name) == 0 {
 				continue
@@ -43,31 +42,11 @@ func (m *memory) proven(r *round, name string) float64 {
 	return least
 }
 
-// show records the largest amounts that jobs had since the last of them started.
-func (m *memory) show(r *round) {
-	if m.Shown == nil {
-		m.Shown = Amounts{}
-	}
-	for i := range r.allocations {
-		if r.allocations[i].act == Start {
-			clear(m.Shown)
-			return
-		}
-	}
-	for k, name := range r.names {
-		if back(name) > 0 {
-			m.Shown[name] = math.Max(m.Shown[name], r.sum[k])
-		}
-	}
-}
-
 // mostLeap is the largest number of steps of one leap.
 const mostLeap = 128
 
 // leap gives jobs at once the amounts proven at this load, the largest job first. If no number of
-// cores was ever too high and the slack is at least half of the SLO, it doubles their cores. If
-// jobs have not had the proven amounts since the last of them started, leap only doubles what they
-// have: the amounts may have been proven with jobs that used less of them.
+// cores was ever too high and the slack is at least half of the SLO, it doubles their cores.
 func (p *policy) leap(r *round) (any bool) {
 	kept := slices.Clone(r.capacity)
 	clear := p.apart && p.allClear(r)
@@ -83,11 +62,6 @@ func (p *policy) leap(r *round) (any bool) {
 	}
 	for p.resume(r) {
 		any = true
-	}
-	for k, name := range r.names {
-		if back(name) > 0 {
-			r.capacity[k] = math.Min(r.capacity[k], math.Max(2*r.sum[k], p.Shown[name]))
-		}
 	}
 	places, steps := r.running(), 0
 	slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(r.size(b), r.size(a)) })

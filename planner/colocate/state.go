@@ -151,9 +151,6 @@ func (s *Step) Restore(name string, state []byte) error {
 func (in *snapshot) validate() error {
 	m := &in.Memory
 	ok := m.Calm >= 0 && m.Wait >= leastWait && m.Wait <= maxWait && len(m.Services) <= maxServices*2 && len(in.Courses) <= maxJobs
-	for name, v := range m.Shown {
-		ok = ok && back(name) > 0 && v >= 0 && v <= greatestAmount
-	}
 	for name, t := range m.Tries {
 		ok = ok && t != nil && back(name) > 0 && t.Wait >= leastWait && t.Wait <= maxTry && t.Count >= 0
 	}
@@ -171,7 +168,7 @@ func (in *snapshot) validate() error {
 
 // valid reports whether all values of a standing are in range.
 func (s *standing) valid() bool {
-	for _, v := range []float64{s.Load, s.Spread, s.Ready, s.Noise, s.Known, s.Missed} {
+	for _, v := range []float64{s.Load, s.Spread, s.Ready, s.Noise, s.Missed} {
 		if !(v >= 0 && v <= greatestAmount) {
 			return false
 		}

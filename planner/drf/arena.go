@@ -7,8 +7,7 @@ import (
 
 // Size has upper bounds on the contents of a [Matrix].
 type Size struct {
-	// Tenants, Resources and Entries (positive demands) are upper bounds. Entries needs some
-	// slack if rows are updated in place: a row that gets longer moves behind the others.
+	// Tenants, Resources and Entries (positive demands) are upper bounds.
 	Tenants, Resources, Entries int
 }
 
@@ -56,13 +55,12 @@ const unsure = -math.MaxFloat32
 // perRoomOf is the product of perRoom, rate and n.
 const perRoomOf = 2000
 
-// error returns a bound on the error of F after adding and subtracting n rates, and oftenChanged
-// updates before.
+// error returns a bound on the error of F after adding and subtracting n rates.
 func (g Guard) error(n uint32) float64 {
 	if n == 0 {
 		return 0
 	}
-	return float64(g.perRoom) * perRoomOf * 0x1p-52 * (1 + oftenChanged/float64(n))
+	return float64(g.perRoom) * perRoomOf * 0x1p-52
 }
 
 // sure has bounds that are valid for all columns: F is exact enough if it is at least rate and
@@ -126,9 +124,7 @@ func (s Size) Need() Need {
 		Spans:   s.Tenants + s.Resources,
 		Words:   s.Tenants/32 + 1 + siftBlock,
 		Numbers: 2*s.Tenants + s.Resources,
-		Indices: s.Entries + 2*s.Resources + // columns
-			2*s.Resources + // their ends and changes
-			2*s.Tenants + 2*s.Resources + // names, both ways
+		Indices: s.Entries + // columns
 			3*s.Tenants + // freeze order, binding resource, order of limits
 			s.Tenants + walkBudget + // gathered rows
 			calendarNeed(s.Resources) + s.Resources, // calendar, drained

@@ -13,10 +13,9 @@ const (
 const calendarOctaves = 4
 
 // windowsPerOctave is a power of two that puts a hundred or so resources into
-// one window. Smaller windows make more passes, of which one thread works more
-// alone: with 128 windows, not 512, `trimtab-lab bench drf --tenants 100000
-// --resources 100000 --threads 2` makes 721 passes, not 2059, with as many
-// looks, and two thirds of the serial time.
+// one window. Smaller windows make more passes: with 128 windows, not 512,
+// `trimtab-lab bench drf --tenants 100000 --resources 100000` makes 721 passes,
+// not 2059, with as many looks.
 func windowsPerOctave(resources int) int {
 	n := 128
 	for n < resources/1024 {

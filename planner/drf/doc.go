@@ -27,8 +27,7 @@
 // 2011). DC-DRF's epsilon loop and the textbook rounds are here as baselines.
 //
 // The package starts no goroutine, reads no clock and allocates nothing large
-// of its own: threads come as a [Runner], a deadline as a stop function,
-// memory as an [Arena]. It does not learn demands and does not round to whole
+// of its own: a deadline comes as a stop function, memory as an [Arena]. It does not learn demands and does not round to whole
 // units.
 //
 //	s, err := drf.Solve(drf.Problem{

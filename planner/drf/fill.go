@@ -16,10 +16,6 @@ const (
 	noise = 0x1p-48
 	// siftBlock is how many columns are computed before any is queued.
 	siftBlock = 8192
-	// worth is the number of indices below which a loop runs faster without a second thread; a row
-	// counts as perRow indices.
-	worth  = 256
-	perRow = 8
 )
 
 // candidate is a resource that may be the next to become full.
@@ -47,11 +43,7 @@ type filler struct {
 	limit   int      // index of the next limit in limited
 	reached float64
 	stopped bool
-	threads int
-	worth   int      // see worth; tests lower it
-	split   []uint32 // columns at which the threads' shares end, in this pass
 	stats   Stats
-	run     Runner
 	touched uint32 // no meaning; see touch
 }
 
@@ -67,7 +59,7 @@ const byLimit = math.MaxUint32
 
 func (f *filler) lay(m *Matrix, a Arena) {
 	s := m.size
-	f.m, f.worth = m, worth
+	f.m = m
 	f.cells = take(&a.Cells, s.Resources)
 	f.whole = map[uint32]float64{}
 	f.states.level = take(&a.Numbers, s.Tenants)
@@ -78,8 +70,8 @@ func (f *filler) lay(m *Matrix, a Arena) {
 }
 
 // fill raises the levels until every tenant is frozen, or stop returns true.
-func (f *filler) fill(run Runner, stop func() bool) {
-	f.start(run)
+func (f *filler) fill(stop func() bool) {
+	f.start()
 	for f.states.frozen < f.m.added {
 		if f.calendar.later() && !f.renew() {
 			break
@@ -93,9 +85,8 @@ func (f *filler) fill(run Runner, stop func() bool) {
 }
 
 // start sets the cells to their first sums and queues all resources.
-func (f *filler) start(run Runner) {
-	f.run, f.threads = run, run.Threads()
-	copy(f.cells, f.m.first)
+func (f *filler) start() {
+	copy(f.cells, f.m.cols.first)
 	clear(f.whole)
 	f.states.reset()
 	f.limit, f.stopped, f.reached = 0, false, 0
@@ -110,7 +101,7 @@ func (f *filler) start(run Runner) {
 			f.drained = append(f.drained, uint32(c))
 		}
 	}
-	if f.m.finite > 0 {
+	if len(f.m.limited) > 0 {
 		least = min(least, math.Float64bits(f.m.limits[f.m.limited[0]]))
 	}
 	f.calendar.reset(least)
@@ -139,7 +130,7 @@ func (f *filler) renew() bool {
 			keys = append(keys, c)
 		}
 	}
-	for k := f.limit; k < f.m.finite; k++ {
+	for k := f.limit; k < len(f.m.limited); k++ {
 		if i := f.m.limited[k]; f.states.of(i) == isActive {
 			least = min(least, math.Float64bits(f.m.limits[i]))
 			break
@@ -157,17 +148,17 @@ func (f *filler) renew() bool {
 // needed yet.
 func (f *filler) look(c uint32, low, high uint64) uint64 {
 	x := &f.cells[c]
-	if x.rate >= f.m.sure.rate && x.rate >= f.m.sure.perRoom*x.room && x.room >= littleRoom {
+	if x.rate >= f.m.cols.sure.rate && x.rate >= f.m.cols.sure.perRoom*x.room && x.room >= littleRoom {
 		return max(low, math.Float64bits(x.room/x.rate))
 	}
-	if x.rate < f.m.sure.alone {
+	if x.rate < f.m.cols.sure.alone {
 		return never
 	}
 	return f.lookClosely(c, low, high)
 }
 
 func (f *filler) lookClosely(c uint32, low, high uint64) uint64 {
-	x, g, s := &f.cells[c], f.m.guards[c], &f.m.column[c]
+	x, g, s := &f.cells[c], f.m.cols.guards[c], &f.m.cols.span[c]
 	if x.rate < float64(g.alone) {
 		return never
 	}
@@ -186,7 +177,7 @@ func (f *filler) lookClosely(c uint32, low, high uint64) uint64 {
 	if lostRoom {
 		f.resumRoom(c)
 	}
-	if x.room < noise && x.room <= noise*f.m.first[c].room {
+	if x.room < noise && x.room <= noise*f.m.cols.first[c].room {
 		return low
 	}
 	return max(low, math.Float64bits(x.room/x.rate))
@@ -237,28 +228,16 @@ func (f *filler) sift(columns []uint32, low, high uint64) {
 	}
 }
 
-// glance computes T of many columns in parallel.
+// glance computes T of many columns.
 func (f *filler) glance(columns []uint32, keys []uint64, low, high uint64) {
-	if f.threads == 1 || len(columns) < f.worth {
-		f.touched += f.glanceSome(columns, keys, low, high)
-		return
-	}
-	f.run.Run(f.threads, func(p int) {
-		from, to := len(columns)*p/f.threads, len(columns)*(p+1)/f.threads
-		f.glanceSome(columns[from:to], keys[from:to], low, high)
-	})
-}
-
-func (f *filler) glanceSome(columns []uint32, keys []uint64, low, high uint64) (touched uint32) {
 	for len(columns) > 0 {
-		n, t := f.touchCells(columns)
-		touched += t
+		n, touched := f.touchCells(columns)
+		f.touched += touched
 		for k, c := range columns[:n] {
 			keys[k] = f.look(c, low, high)
 		}
 		columns, keys = columns[n:], keys[n:]
 	}
-	return touched
 }
 
 // refill exchanges postponed candidates for the smallest of the heap, if it has any, and returns
@@ -311,7 +290,7 @@ func (f *filler) limitDue(high uint64) bool {
 	if len(f.due) > 0 {
 		return true
 	}
-	for ; f.limit < f.m.finite; f.limit++ {
+	for ; f.limit < len(f.m.limited); f.limit++ {
 		if i := f.m.limited[f.limit]; f.states.of(i) == isActive {
 			return math.Float64bits(f.m.limits[i]) < high
 		}

@@ -1,30 +1,12 @@
 package drf
 
 import (
-	"errors"
 	"math"
 	"math/rand/v2"
-	"sync"
 	"testing"
-
-	"github.com/trimtab/trimtab"
 )
 
-// racing is a Runner of so many threads that runs each part on a goroutine of its own.
-type racing int
-
-func (r racing) Threads() int { return int(r) }
-
-func (racing) Run(n int, f func(part int)) {
-	var all sync.WaitGroup
-	for part := range n {
-		all.Go(func() { f(part) })
-	}
-	all.Wait()
-}
-
-// medium draws a pool large enough for batches, threads, long columns and the
-// heap.
+// medium draws a pool large enough for batches, long columns and the heap.
 func medium(rng *rand.Rand, tenants, resources int, ties bool) Problem {
 	p := Problem{Capacities: make([]float64, resources)}
 	for r := range p.Capacities {
@@ -129,26 +111,6 @@ func TestEventsAndRoundsAgreeOnLargerPools(t *testing.T) {
 	}
 }
 
-func TestTheBitsAreTheSameForAnyNumberOfThreads(t *testing.T) {
-	rng := rand.New(rand.NewPCG(testSeed(t), 3))
-	for _, ties := range []bool{false, true} {
-		p := medium(rng, 6000, 900, ties)
-		_, want := solved(t, matrixOf(t, p), Options{})
-		for _, threads := range []int{1, 2, 3, 7} {
-			m := matrixOf(t, p)
-			m.filler.worth = 1
-			for range 2 { // the second solve of one layout, too
-				_, got := solved(t, m, Options{Run: racing(threads)})
-				for i := range got {
-					if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
-						t.Fatalf("%d threads, ties %v: level %d is %v, want %v", threads, ties, i, got[i], want[i])
-					}
-				}
-			}
-		}
-	}
-}
-
 func TestTheOrderOfTenantsAndEntriesMovesNothingBeyondRounding(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testSeed(t), 4))
 	for range 4 {
@@ -202,89 +164,6 @@ func TestAStoppedSolveIsFeasibleAndExactUpToTheLevelReached(t *testing.T) {
 	}
 }
 
-func TestUpdatedRowsAreWhatAFreshMatrixHas(t *testing.T) {
-	rng := rand.New(rand.NewPCG(testSeed(t), 6))
-	p := medium(rng, 2000, 300, false)
-	size := Size{Tenants: 2000, Resources: 300, Entries: 40000}
-	m, err := NewMatrix(p.Capacities, nil, size, NewArena(size))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tenant := range p.Tenants {
-		if err := m.Add(tenant); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m.Seal()
-	solved(t, m, Options{})
-	for round := range 6 {
-		for range 100 {
-			i := rng.IntN(len(p.Tenants))
-			p.Tenants[i] = mediumTenant(rng, 300, false)
-			if rng.IntN(10) == 0 {
-				p.Tenants[i].Demands = nil
-			}
-			if err := m.Update(i, p.Tenants[i]); err != nil {
-				t.Fatal(err)
-			}
-		}
-		_, got := solved(t, m, Options{})
-		_, want := solved(t, matrixOf(t, p), Options{})
-		if e := worstRelative(t, got, want); e > 1e-12 {
-			t.Fatalf("round %d: %g away from a fresh matrix", round, e)
-		}
-		warm, err := m.Relayout(size, NewArena(size))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r, again := solved(t, warm, Options{})
-		if e := worstRelative(t, again, want); e > 1e-12 {
-			t.Fatalf("round %d: %g away after the relayout", round, e)
-		}
-		for i, by := range r.Bounds() {
-			if len(p.Tenants[i].Demands) > 0 != (by != ByNothing) {
-				t.Fatalf("tenant %d is bound by %d", i, by)
-			}
-		}
-		if round%2 == 0 {
-			m = warm
-		}
-	}
-}
-
-func TestARefusedUpdateChangesNothing(t *testing.T) {
-	rng := rand.New(rand.NewPCG(testSeed(t), 7))
-	p := medium(rng, 50, 10, false)
-	m := matrixOf(t, p)
-	_, want := solved(t, m, Options{})
-	long := Tenant{Weight: 1}
-	for r := range 10 {
-		long.Demands = append(long.Demands, Demand{Resource: r, Amount: 1})
-	}
-	short := 0
-	for i := range p.Tenants {
-		if len(p.Tenants[i].Demands) < len(p.Tenants[short].Demands) {
-			short = i
-		}
-	}
-	for _, c := range []struct {
-		i    int
-		t    Tenant
-		want error
-	}{
-		{-1, long, trimtab.ErrInvalid}, {50, long, trimtab.ErrInvalid}, {short, long, ErrMemory},
-		{0, Tenant{Weight: 1, Demands: []Demand{{Resource: 10, Amount: 1}}}, ErrResource},
-		{0, Tenant{Weight: math.NaN()}, ErrWeight},
-	} {
-		if err := m.Update(c.i, c.t); !errors.Is(err, c.want) || !errors.Is(err, trimtab.ErrInvalid) {
-			t.Errorf("row %d: %v, want %v", c.i, err, c.want)
-		}
-	}
-	if _, got := solved(t, m, Options{}); worstRelative(t, got, want) != 0 {
-		t.Error("levels moved")
-	}
-}
-
 func TestEpsilonLosesUtilizationAndSavesRounds(t *testing.T) {
 	rng := rand.New(rand.NewPCG(testSeed(t), 8))
 	m := matrixOf(t, medium(rng, 3000, 300, false))
@@ -294,27 +173,5 @@ func TestEpsilonLosesUtilizationAndSavesRounds(t *testing.T) {
 	}
 	if r := m.Rounds(0.01, func() bool { return true }); !r.Stopped {
 		t.Error("it goes on after a time-out")
-	}
-}
-
-func TestUpdatesThatTakeTheLargestRatesAwayKeepTheDigitsOfTheOthers(t *testing.T) {
-	// Each update takes off half of what is left of the sum.
-	p := Problem{Capacities: []float64{1, 1}}
-	weight := 1.0
-	for range 60 {
-		p.Tenants = append(p.Tenants, Tenant{Weight: weight, Demands: []Demand{{Resource: 0, Amount: 1. / 3}}})
-		weight /= 2
-	}
-	m := matrixOf(t, p)
-	for i := range 58 {
-		p.Tenants[i].Demands = []Demand{{Resource: 1, Amount: 1. / 3}}
-		if err := m.Update(i, p.Tenants[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, got := solved(t, m, Options{})
-	_, want := solved(t, matrixOf(t, p), Options{})
-	if e := worstRelative(t, got, want); e > 1e-12 {
-		t.Errorf("%g away from a fresh matrix", e)
 	}
 }

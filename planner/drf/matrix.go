@@ -6,10 +6,9 @@ import (
 	"slices"
 )
 
-// Matrix is a sparse demand matrix with its layout: rows of rates in the order in which they are
-// stored, and for each resource the rows that demand it. Rows are added, then the matrix is
-// sealed; after that single rows can be updated in place, and it can be solved any number of
-// times.
+// Matrix is a sparse demand matrix: rows of rates, one per tenant, and for each resource the rows
+// that demand it. Rows are added, then the matrix is sealed; after that it can be solved any number
+// of times.
 type Matrix struct {
 	size       Size
 	capacities []float64
@@ -20,24 +19,23 @@ type Matrix struct {
 	rows    []Span
 	limits  []float64 // highest level by the tenant's own limit; +Inf: none
 
-	columns     []uint32 // row numbers, by resource
-	columnsUsed int
-	column      []Span
-	columnEnd   []uint32
-	changes     []uint32 // changes of each column since its cell was last summed
-	first       []Cell   // the cells before any tenant freezes
-	guards      []Guard
-	sure        sure
+	cols columns
 
-	row, tenant     []uint32 // tenant → row, row → tenant
-	place, resource []uint32 // resource → column, column → resource
-	limited         []uint32 // rows with a finite limit, ascending
-	limitedStale    bool
-	added, finite   int
-	empty           int // rows without entries
-	sealed          bool
-	scratch         []Entry
-	filler          filler
+	limited []uint32 // rows with a finite limit, ascending
+	added   int
+	empty   int // rows without entries
+	sealed  bool
+	scratch []Entry
+	filler  filler
+}
+
+// columns has, for each resource, the rows that demand it.
+type columns struct {
+	rows   []uint32 // row numbers, by column
+	span   []Span   // the rows of each column
+	first  []Cell   // the cells before any tenant freezes
+	guards []Guard
+	sure   sure
 }
 
 // NewMatrix returns an empty matrix in the arena's memory. capacities and room
@@ -61,9 +59,6 @@ func NewMatrix(capacities, room []float64, size Size, arena Arena) (*Matrix, err
 		}
 	}
 	m.lay(arena)
-	for r := range m.place {
-		m.place[r], m.resource[r] = uint32(r), uint32(r)
-	}
 	return m, nil
 }
 
@@ -72,26 +67,20 @@ func (m *Matrix) lay(a Arena) {
 	s := m.size
 	m.filler.calendar.lay(s.Resources, &a) // first: its chunks are lines of the cache
 	m.entries = take(&a.Entries, s.Entries)
-	m.rows, m.column = take(&a.Spans, s.Tenants), take(&a.Spans, s.Resources)
+	m.rows, m.cols.span = take(&a.Spans, s.Tenants), take(&a.Spans, s.Resources)
 	m.limits = take(&a.Numbers, s.Tenants)
-	m.columns = take(&a.Indices, s.Entries+2*s.Resources)
-	m.columnEnd, m.changes = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
-	m.row, m.tenant = take(&a.Indices, s.Tenants), take(&a.Indices, s.Tenants)
-	m.place, m.resource = take(&a.Indices, s.Resources), take(&a.Indices, s.Resources)
-	m.limited = take(&a.Indices, s.Tenants)
-	m.first = take(&a.Cells, s.Resources)
-	m.guards = take(&a.Guards, s.Resources)
+	m.cols.rows = take(&a.Indices, s.Entries)
+	m.limited = take(&a.Indices, s.Tenants)[:0]
+	m.cols.first = take(&a.Cells, s.Resources)
+	m.cols.guards = take(&a.Guards, s.Resources)
 	m.filler.lay(m, a)
 }
 
 // Tenants returns how many tenants the matrix holds.
 func (m *Matrix) Tenants() int { return m.added }
 
-// Entries returns the number of positive demands, with those of updated rows that were moved.
+// Entries returns the number of positive demands.
 func (m *Matrix) Entries() int { return m.used }
-
-// Resources returns the number of capacities.
-func (m *Matrix) Resources() int { return m.size.Resources }
 
 // Add appends the next tenant. Errors name its row and are [ErrDemand],
 // [ErrResource], [ErrWeight], [ErrLimit] or [ErrMemory].
@@ -110,7 +99,6 @@ func (m *Matrix) Add(t Tenant) error {
 	m.rows[i] = Span{uint32(m.used), uint32(len(row))}
 	m.used += copy(m.entries[m.used:], row)
 	m.limits[i] = limit
-	m.row[i], m.tenant[i] = uint32(i), uint32(i)
 	m.added++
 	if len(row) == 0 {
 		m.empty++
@@ -144,13 +132,13 @@ func (m *Matrix) normalise(t *Tenant) (row []Entry, limit float64, err error) {
 		if !(a >= leastRate && a <= mostRate) {
 			return nil, 0, fmt.Errorf("rate %v of resource %d against the dominant one's weight: %w", a, d.Resource, ErrWeight)
 		}
-		row = append(row, entry(m.place[d.Resource], a))
+		row = append(row, entry(uint32(d.Resource), a))
 	}
 	m.scratch = row
 	sortRow(row)
 	for k := 1; k < len(row); k++ {
 		if row[k].column == row[k-1].column {
-			return nil, 0, fmt.Errorf("resource %d stands there twice: %w", m.resource[row[k].column], ErrResource)
+			return nil, 0, fmt.Errorf("resource %d stands there twice: %w", row[k].column, ErrResource)
 		}
 	}
 	limit = math.Inf(1)
@@ -203,51 +191,48 @@ func sortRow(row []Entry) {
 }
 
 // Seal builds the columns and the first sums. It must be called once, after
-// the last Add and before Update and Solve.
+// the last Add and before Solve.
 func (m *Matrix) Seal() {
 	m.index()
-	for c := range m.first {
-		m.first[c] = Cell{room: m.room[m.resource[c]]}
-		m.guards[c].alone = math.MaxFloat32
-		m.changes[c] = 0
+	for c := range m.cols.first {
+		m.cols.first[c] = Cell{room: m.room[c]}
+		m.cols.guards[c].alone = math.MaxFloat32
 	}
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
 			a := e.rate()
-			m.first[e.column].rate += a
-			g := &m.guards[e.column]
+			m.cols.first[e.column].rate += a
+			g := &m.cols.guards[e.column]
 			g.alone = min(g.alone, float32(a)) // alone has the least rate here, until it is computed below
 		}
 	}
-	m.sure = sure{alone: math.MaxFloat64}
-	for c := range m.first {
-		m.guards[c] = guard(m.first[c].rate, m.column[c].length, float64(m.guards[c].alone))
-		m.sure.add(m.guards[c])
+	m.cols.sure = sure{alone: math.MaxFloat64}
+	for c := range m.cols.first {
+		m.cols.guards[c] = guard(m.cols.first[c].rate, m.cols.span[c].length, float64(m.cols.guards[c].alone))
+		m.cols.sure.add(m.cols.guards[c])
 	}
-	m.limitedStale = true
+	m.orderLimits()
 	m.sealed = true
 }
 
-// index lists the rows of each column, with space for one more row.
+// index lists the rows of each column.
 func (m *Matrix) index() {
-	clear(m.column)
+	clear(m.cols.span)
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
-			m.column[e.column].length++
+			m.cols.span[e.column].length++
 		}
 	}
 	at := uint32(0)
-	for c := range m.column {
-		m.column[c].start = at
-		at += m.column[c].length + 1
-		m.columnEnd[c] = at
-		m.column[c].length = 0
+	for c := range m.cols.span {
+		m.cols.span[c].start = at
+		at += m.cols.span[c].length
+		m.cols.span[c].length = 0
 	}
-	m.columnsUsed = int(at)
 	for i := range m.added {
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
-			s := &m.column[e.column]
-			m.columns[s.end()] = uint32(i)
+			s := &m.cols.span[e.column]
+			m.cols.rows[s.end()] = uint32(i)
 			s.length++
 		}
 	}
@@ -255,17 +240,12 @@ func (m *Matrix) index() {
 
 // orderLimits lists the rows with a finite limit, lowest first.
 func (m *Matrix) orderLimits() {
-	if !m.limitedStale {
-		return
-	}
-	m.finite = 0
 	for i := range m.added {
 		if !math.IsInf(m.limits[i], 1) && m.rows[i].length > 0 {
-			m.limited[m.finite] = uint32(i)
-			m.finite++
+			m.limited = append(m.limited, uint32(i))
 		}
 	}
-	slices.SortFunc(m.limited[:m.finite], func(i, j uint32) int {
+	slices.SortFunc(m.limited, func(i, j uint32) int {
 		switch a, b := m.limits[i], m.limits[j]; {
 		case a < b:
 			return -1
@@ -274,5 +254,4 @@ func (m *Matrix) orderLimits() {
 		}
 		return int(i) - int(j)
 	})
-	m.limitedStale = false
 }

@@ -51,7 +51,7 @@ func (f *filler) pass(bound uint64) {
 func (f *filler) choose(bound uint64) int {
 	walked := 0
 	for k, c := range f.front {
-		length := int(f.m.column[c.column].length)
+		length := int(f.m.cols.span[c.column].length)
 		if c.key > bound || k > 0 && walked+length > walkBudget {
 			return k
 		}
@@ -76,7 +76,7 @@ func (f *filler) choose(bound uint64) int {
 
 // long reports whether a column must be summed again before its T counts.
 func (f *filler) long(c uint32) bool {
-	if f.m.column[c].length <= fewColumns {
+	if f.m.cols.span[c].length <= fewColumns {
 		return false
 	}
 	rate, ok := f.whole[c]
@@ -92,41 +92,29 @@ func (f *filler) resumFirst() {
 	c.key = f.look(c.column, f.calendar.low(), never)
 }
 
-// gather lists the active rows of each candidate, in parallel.
+// gather lists the active rows of each candidate.
 func (f *filler) gather(of []candidate) {
 	at := uint32(0)
 	for k := range of {
 		of[k].at = at
-		at += f.m.column[of[k].column].length
+		at += f.m.cols.span[of[k].column].length
 	}
-	parts := f.threads
-	if parts == 1 || int(at) < f.worth {
-		f.touched += f.gatherSome(of)
-		return
-	}
-	f.run.Run(parts, func(p int) {
-		f.gatherSome(of[len(of)*p/parts : len(of)*(p+1)/parts])
-	})
-}
-
-func (f *filler) gatherSome(of []candidate) (touched uint32) {
 	for len(of) > 0 {
-		n, t := f.touchColumns(of)
-		touched += t
+		n, touched := f.touchColumns(of)
+		f.touched += touched
 		for k := range of[:n] {
 			f.gatherOne(&of[k])
 		}
 		of = of[n:]
 	}
-	return touched
 }
 
 func (f *filler) gatherOne(c *candidate) {
-	s := f.m.column[c.column]
+	s := f.m.cols.span[c.column]
 	to := f.gathered[c.at : c.at+s.length]
 	n := 0
 	state := f.states.bits
-	for _, i := range f.m.columns[s.start:s.end()] {
+	for _, i := range f.m.cols.rows[s.start:s.end()] {
 		to[n] = i
 		n += int((state[i/32]>>(i%32*2)&3 - 1) >> 63) // 1 if the row is active; the branch would be unpredictable
 	}
@@ -156,14 +144,14 @@ func (f *filler) saturate(c candidate) bool {
 // limitsUpTo applies all limits up to key: postponed ones, then new ones. It returns the rest of
 // the postponed ones.
 func (f *filler) limitsUpTo(due []uint32, key uint64) []uint32 {
-	if f.m.finite == 0 {
+	if len(f.m.limited) == 0 {
 		return due
 	}
 	for len(due) > 0 && math.Float64bits(f.m.limits[due[0]]) <= key {
 		f.takeLimit(due[0])
 		due = due[1:]
 	}
-	for f.limit < f.m.finite && math.Float64bits(f.m.limits[f.m.limited[f.limit]]) <= key {
+	for f.limit < len(f.m.limited) && math.Float64bits(f.m.limits[f.m.limited[f.limit]]) <= key {
 		f.takeLimit(f.m.limited[f.limit])
 		f.limit++
 	}

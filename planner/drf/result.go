@@ -6,19 +6,16 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Options say how to solve a [Matrix]; the zero value is one thread and no deadline.
+// Options say how to solve a [Matrix]; the zero value is without a deadline.
 type Options struct {
-	// Run runs loops in parallel; nil is [Serial]. The answer has the same
-	// bits for any number of threads.
-	Run Runner
 	// Stop, if not nil, is called before every batch of events. Once it returns true, all active
 	// tenants freeze at the level that all of them have reached: the answer is feasible, fair up to
 	// that level, and the unused part of each resource is known exactly ([Result.Room]).
 	Stop func() bool
 }
 
-// Result is the answer of one solve. It is in the matrix's arena and valid until the next solve,
-// update or relayout of the matrix.
+// Result is the answer of one solve. It is in the matrix's arena and valid until the next solve
+// of the matrix.
 type Result struct {
 	// Stopped says that Stop was true before all tenants were frozen.
 	Stopped bool
@@ -39,12 +36,8 @@ func (m *Matrix) Solve(o Options) (Result, error) {
 	if !m.sealed {
 		return Result{}, fmt.Errorf("solve matrix: not sealed: %w", trimtab.ErrInvalid)
 	}
-	if o.Run == nil {
-		o.Run = Serial{}
-	}
-	m.orderLimits()
 	f := &m.filler
-	f.fill(o.Run, o.Stop)
+	f.fill(o.Stop)
 	r := Result{Stopped: f.stopped, Reached: f.reached, Stats: f.stats, m: m}
 	if f.stopped {
 		r.Active = m.added - f.states.frozen
@@ -53,7 +46,7 @@ func (m *Matrix) Solve(o Options) (Result, error) {
 }
 
 // Level returns x_i of tenant i, >= 0.
-func (r Result) Level(i int) float64 { return r.m.filler.levelOf(r.m.row[i]) }
+func (r Result) Level(i int) float64 { return r.m.filler.levelOf(uint32(i)) }
 
 // Bounds returns for every tenant the resource that froze it, or [ByLimit],
 // [ByNothing], [ByStop].
@@ -67,11 +60,11 @@ func (r Result) Bounds() []int {
 		case why == byStop:
 			by = ByStop
 		case why != byLimit:
-			by = int(m.resource[why])
+			by = int(why)
 		case m.rows[i].length > 0:
 			by = ByLimit
 		}
-		out[m.tenant[i]] = by
+		out[i] = by
 	}
 	return out
 }
@@ -89,8 +82,8 @@ func (r Result) Room() []float64 {
 	}
 	out := make([]float64, len(used))
 	for c := range used {
-		used[c].add(-m.room[m.resource[c]])
-		out[m.resource[c]] = -used[c].value()
+		used[c].add(-m.room[c])
+		out[c] = -used[c].value()
 	}
 	return out
 }
@@ -119,5 +112,5 @@ func (m *Matrix) SweepNarrow(sums []float64) {
 
 // Demanded reports whether any tenant demands a resource.
 func (r Result) Demanded(resource int) bool {
-	return r.m.column[r.m.place[resource]].length > 0
+	return r.m.cols.span[resource].length > 0
 }

@@ -29,7 +29,7 @@ func (m *Matrix) Rounds(epsilon float64, stop func() bool) RoundsResult {
 	}
 	sums, left := make([]float64, m.size.Resources), make([]float64, m.size.Resources)
 	for c := range left {
-		left[c] = m.room[m.resource[c]]
+		left[c] = m.room[c]
 	}
 	level := 0.0
 	for ; len(active) > 0; r.Rounds++ {
@@ -41,7 +41,7 @@ func (m *Matrix) Rounds(epsilon float64, stop func() bool) RoundsResult {
 		active = m.eliminate(active, level, epsilon, sums, left, r.Level)
 	}
 	for _, i := range active {
-		r.Level[m.tenant[i]] = level
+		r.Level[i] = level
 	}
 	return r
 }
@@ -78,10 +78,10 @@ func (m *Matrix) eliminate(active []uint32, level, epsilon float64, sums, left, 
 	for _, i := range active {
 		done := m.limits[i] <= level
 		for _, e := range m.entries[m.rows[i].start:m.rows[i].end()] {
-			done = done || sums[e.column] > 0 && left[e.column] <= epsilon*m.room[m.resource[e.column]]
+			done = done || sums[e.column] > 0 && left[e.column] <= epsilon*m.room[e.column]
 		}
 		if done {
-			levels[m.tenant[i]] = level
+			levels[i] = level
 		} else {
 			kept = append(kept, i)
 		}

@@ -11,7 +11,7 @@ import (
 // boundBy returns what in the cluster, or which parent control group, limits the size or number of
 // the instances, if they are at that limit; "": nothing.
 func boundBy(s *allocation.Allocation) string {
-	if s.Now < (float64(s.Hi)-1)*s.Of.Unit {
+	if s.Now < (float64(s.Range.Hi)-1)*s.Resource.Unit {
 		return ""
 	}
 	if s.Scale != nil {
@@ -19,7 +19,7 @@ func boundBy(s *allocation.Allocation) string {
 			return st.By + " leaves no more instances"
 		}
 	}
-	return s.Knobs.BoundBy(s.Of.Unit)
+	return s.Knobs.BoundBy(s.Resource.Unit)
 }
 
 // grain is the tolerance for rounding errors of sums.

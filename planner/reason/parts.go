@@ -19,7 +19,7 @@ func OfLevels(s *allocation.Allocation, resource string) string {
 
 // OfInstance returns why one of several instances gets its amount.
 func OfInstance(s *allocation.Allocation, k *instances.Instance, why string) string {
-	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.Of.Name, v) }
+	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.Resource.Name, v) }
 	from, to := show(k.Found), show(trimtab.Units(k.Set))
 	if k.Placed {
 		return fmt.Sprintf("from %s to %s: it has just appeared, and gets the median of what the other instances have", from, to)
@@ -32,12 +32,12 @@ func OfInstance(s *allocation.Allocation, k *instances.Instance, why string) str
 
 // OfShare returns why a share by weight is set.
 func OfShare(s *allocation.Allocation, show func(trimtab.Amount) string) string {
-	if len(s.Knobs) > 1 || s.Grant.Set == s.Now {
-		return s.Binding.Detail
+	if len(s.Knobs) > 1 || s.Step.Set == s.Now {
+		return s.Aim.Binding.Detail
 	}
 	verb := "raised"
-	if s.Grant.Set < s.Now {
+	if s.Step.Set < s.Now {
 		verb = "lowered"
 	}
-	return fmt.Sprintf("%s from %s to %s: %s", verbOf(s, verb), show(s.Has()), show(trimtab.Units(s.Grant.Set)), s.Binding.Detail)
+	return fmt.Sprintf("%s from %s to %s: %s", verbOf(s, verb), show(s.Has()), show(trimtab.Units(s.Step.Set)), s.Aim.Binding.Detail)
 }

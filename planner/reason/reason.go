@@ -27,42 +27,42 @@ type Round struct {
 
 // Of returns why a workload gets its amount.
 func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
-	set, what := s.Grant.Set, ""
+	set, what := s.Step.Set, ""
 	if r.Several {
-		what = s.Of.Name + " "
+		what = s.Resource.Name + " "
 	}
-	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.Of.Name, v) }
-	why := trimtab.Reason{NextCheck: r.Next, Binding: s.Binding}
+	show := func(v trimtab.Amount) string { return trimtab.AmountOf(s.Resource.Name, v) }
+	why := trimtab.Reason{NextCheck: r.Next, Binding: s.Aim.Binding}
 	if e := s.Estimate; e != nil {
 		why.Inputs, why.Model = e.InputsAt(r.Now), e.Model
 	}
 	switch {
-	case s.Limit > 0:
+	case s.Notes.Limit > 0:
 		return r.limit(s, why)
-	case s.Recalled != "":
-		why.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: s.Recalled}
-		why.Summary = fmt.Sprintf("%s%s from %s to %s: %s", what, verbOf(s, "lowered"), show(s.Has()), show(trimtab.Units(set)), s.Recalled)
+	case s.Notes.Recalled != "":
+		why.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: s.Notes.Recalled}
+		why.Summary = fmt.Sprintf("%s%s from %s to %s: %s", what, verbOf(s, "lowered"), show(s.Has()), show(trimtab.Units(set)), s.Notes.Recalled)
 		return why
-	case s.Kept != "" && s.Free && !s.ByHost:
-		why.Summary = what + s.Kept
+	case s.Aim.Kept != "" && s.Status.Free && !s.Aim.ByHost:
+		why.Summary = what + s.Aim.Kept
 		return why
-	case s.ByHost && s.Free:
+	case s.Aim.ByHost && s.Status.Free:
 		why.Summary = what + OfShare(s, show)
 		return why
-	case s.Evens:
+	case s.Notes.Evens:
 		why.Summary = OfLevels(s, what)
 		return why
-	case !s.Free && s.Has() == trimtab.Units(set):
+	case !s.Status.Free && s.Has() == trimtab.Units(set):
 		why.Binding = trimtab.Binding{Kind: codes.BindingNone}
-		why.Summary = fmt.Sprintf("%skeeps its share of %s; the limit that an overload put on it is lifted, because nothing is known of it now: %s", what, show(s.Has()), s.Held.Text)
+		why.Summary = fmt.Sprintf("%skeeps its share of %s; the limit that an overload put on it is lifted, because nothing is known of it now: %s", what, show(s.Has()), s.Status.Held.Text)
 		return why
-	case !s.Free:
+	case !s.Status.Free:
 		why.Binding = trimtab.Binding{Kind: codes.BindingDefault}
 		why.Summary = fmt.Sprintf("%s%s from %s to %s, towards its declared default, because nothing is known of it: %s%s",
-			what, verbOf(s, "raised"), show(s.Has()), show(trimtab.Units(set)), s.Held.Text, s.Loan.Because(false))
+			what, verbOf(s, "raised"), show(s.Has()), show(trimtab.Units(set)), s.Status.Held.Text, s.Loan.Because(false))
 		return why
 	}
-	target := float64(s.Aim) * s.Of.Unit
+	target := float64(s.Aim.Units) * s.Resource.Unit
 	why.Target = &target
 	b := s.Curve.Eval(set)
 	why.Bounds = &b
@@ -72,14 +72,14 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 	}
 	utility := s.UtilityOf(expected)
 	why.Utility = &utility
-	why.Alternatives = s.In.Of(s.At, s.Now, set, stoppedBy(s).String())
-	if s.Need.Mean >= 0 && !s.Starves() { // its curve does not show what waits
-		d := float64(s.Need.Mean) * s.Of.Unit
+	why.Alternatives = s.Aim.Solution.Of(s.Aim.At, s.Now, set, stoppedBy(s).String())
+	if s.Range.Need.Mean >= 0 && !s.Starves() { // its curve does not show what waits
+		d := float64(s.Range.Need.Mean) * s.Resource.Unit
 		why.Demand = &d
 	}
 	switch {
-	case s.Grant.Binding.Kind != "":
-		why.Binding = s.Grant.Binding
+	case s.Step.Binding.Kind != "":
+		why.Binding = s.Step.Binding
 	case set != target:
 		why.Binding = stoppedBy(s)
 	case why.Binding.Kind == "":
@@ -92,7 +92,7 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 // moveOf describes the move of a workload, the target of the objective, and the expected
 // performance b after the move.
 func (r Round) moveOf(s *allocation.Allocation, set, target float64, b trimtab.Band) string {
-	show := func(v float64) string { return trimtab.AmountOf(s.Of.Name, trimtab.Units(v)) }
+	show := func(v float64) string { return trimtab.AmountOf(s.Resource.Name, trimtab.Units(v)) }
 	verb, where := "raised", "where"
 	if set < s.Now {
 		verb = "lowered"
@@ -101,7 +101,7 @@ func (r Round) moveOf(s *allocation.Allocation, set, target float64, b trimtab.B
 		where = "and at " + show(set)
 	}
 	text := fmt.Sprintf("%s from %s to %s: %s wants %s, %s performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
-		verbOf(s, verb), trimtab.AmountOf(s.Of.Name, s.Has()), show(set), r.Objective, show(target), where, b.Mean, b.Lower, b.Upper, s.SLO, s.Loan.Because(verb == "lowered"))
+		verbOf(s, verb), trimtab.AmountOf(s.Resource.Name, s.Has()), show(set), r.Objective, show(target), where, b.Mean, b.Lower, b.Upper, s.SLO, s.Loan.Because(verb == "lowered"))
 	for _, more := range []string{starvationOf(s), takesBackOf(s, set), earlyOf(s, set)} {
 		if more != "" {
 			text += "; " + more
@@ -120,7 +120,7 @@ func starvationOf(s *allocation.Allocation) string {
 
 // takesBackOf returns why a rise undoes an earlier fall; "": it does not.
 func takesBackOf(s *allocation.Allocation, set float64) string {
-	if _, why := s.Judge.Floor(); set > s.Now {
+	if _, why := s.History.Judge.Floor(); set > s.Now {
 		return why
 	}
 	return ""
@@ -145,27 +145,27 @@ func verbOf(s *allocation.Allocation, done string) string {
 
 // Stays returns why a workload that is planned for keeps its amount.
 func (r Round) Stays(s *allocation.Allocation) trimtab.Held {
-	target := float64(s.Aim) * s.Of.Unit
+	target := float64(s.Aim.Units) * s.Resource.Unit
 	code, why := codes.StayBound, "it has "+s.Amount(s.Now)
 	if s.Knobs.Unlimited() {
 		why = "it has no limit, which counts as " + s.Amount(s.Now)
 	}
 	switch {
-	case s.Starves() && s.Now > (float64(s.Hi)-0.5)*s.Of.Unit && s.State.Max < s.Of.Capacity:
+	case s.Starves() && s.Now > (float64(s.Range.Hi)-0.5)*s.Resource.Unit && s.State.Max < s.Resource.Capacity:
 		why += ", uses all of it and waits: it may not have more"
 	case s.Starves():
 		why += ", uses all of it and waits: there is no more for it"
 	case s.Firing():
 		why += ", and keeps that while alert " + s.Loan.Name + " fires"
-	case s.Served && (s.Binding.Kind == codes.BindingIdle || s.ByHost):
-		if code = codes.StayThere; s.Binding.Kind == codes.BindingIdle {
+	case s.Aim.Served && (s.Aim.Binding.Kind == codes.BindingIdle || s.Aim.ByHost):
+		if code = codes.StayThere; s.Aim.Binding.Kind == codes.BindingIdle {
 			code = codes.StayIdle
 		}
-		why += ": " + s.Binding.Detail
+		why += ": " + s.Aim.Binding.Detail
 		if late := measured.Late(s.Estimate, s.SLO); late != "" {
 			why = "it has " + s.Amount(s.Now) + " and misses its SLO" + late
 		}
-	case math.Abs(target-s.Now) < s.Of.Unit/2:
+	case math.Abs(target-s.Now) < s.Resource.Unit/2:
 		code = codes.StayThere
 		why += ", which is what " + r.Objective + " gives it"
 	default:
@@ -175,8 +175,8 @@ func (r Round) Stays(s *allocation.Allocation) trimtab.Held {
 	if s.Firing() {
 		because = "" // the text has it already
 	}
-	for _, more := range []string{needOf(s, code == codes.StayIdle), because, s.Grant.Binding.String(), boundBy(s), r.promised(s), s.Replicas.Note, s.Without, s.Kept} {
-		if more != "" && (more != s.Kept || !s.ByHost) { // else the text has it already
+	for _, more := range []string{needOf(s, code == codes.StayIdle), because, s.Step.Binding.String(), boundBy(s), r.promised(s), s.Replicas.Note, s.Notes.Without, s.Aim.Kept} {
+		if more != "" && (more != s.Aim.Kept || !s.Aim.ByHost) { // else the text has it already
 			why += "; " + more
 		}
 	}
@@ -189,23 +189,23 @@ func needOf(s *allocation.Allocation, idle bool) string {
 	if s.Starves() {
 		return "" // its curve does not show what waits
 	}
-	needs := float64(s.Need.Mean) * s.Of.Unit
-	n := measured.Need{Amount: s.Amount(needs), Unknown: s.Need.Mean < 0, More: needs > s.Now+s.Of.Unit/2, Idle: idle, Shared: s.Shared()}
+	needs := float64(s.Range.Need.Mean) * s.Resource.Unit
+	n := measured.Need{Amount: s.Amount(needs), Unknown: s.Range.Need.Mean < 0, More: needs > s.Now+s.Resource.Unit/2, Idle: idle, Shared: s.Shared()}
 	return n.Words(s.Estimate, s.SLO)
 }
 
 // stoppedBy returns what kept a step from reaching its target.
 func stoppedBy(s *allocation.Allocation) trimtab.Binding {
-	if s.Grant.Binding.Kind != "" {
-		return s.Grant.Binding
+	if s.Step.Binding.Kind != "" {
+		return s.Step.Binding
 	}
-	return trimtab.Binding{Kind: codes.BindingStep, Detail: fmt.Sprintf("at most %d units of %s a round", s.Of.Step, trimtab.AmountOf(s.Of.Name, trimtab.Units(s.Of.Unit)))}
+	return trimtab.Binding{Kind: codes.BindingStep, Detail: fmt.Sprintf("at most %d units of %s a round", s.Resource.Step, trimtab.AmountOf(s.Resource.Name, trimtab.Units(s.Resource.Unit)))}
 }
 
 // limit returns why a workload without a limit is recommended one.
 func (r Round) limit(s *allocation.Allocation, why trimtab.Reason) trimtab.Reason {
-	seen := s.Use.Day(r.Now)
-	why.Target, why.Binding.Kind = &s.Limit, codes.BindingUse
-	why.Summary = seen.Why(s.Limit, s.Coming(), s.SLO)
+	seen := s.History.Use.Day(r.Now)
+	why.Target, why.Binding.Kind = &s.Notes.Limit, codes.BindingUse
+	why.Summary = seen.Why(s.Notes.Limit, s.Coming(), s.SLO)
 	return why
 }

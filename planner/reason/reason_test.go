@@ -21,17 +21,18 @@ func planned(aim int) *allocation.Allocation {
 	c := &trimtab.Curve{Load: 20, Level: 0.9, Knots: []trimtab.Knot{{}, {Allocation: 4, Band: trimtab.Band{Lower: 1, Mean: 1, Upper: 1}}}}
 	s := &allocation.Allocation{
 		Workload: &allocation.Workload{Config: allocation.Config{Name: "shop", SLO: 0.9, Mode: trimtab.Act, Utility: func(p float64) float64 { return p }}, Estimate: &trimtab.Estimate{Reports: 10, Curve: c}},
-		Found: allocation.Found{State: &allocation.State{}, Of: &pool.Resource{Name: trimtab.CPU, Capacity: 8, Unit: 0.1, Step: 10}, Curve: c, Now: 2, Lo: 1, Hi: 80, Free: true, Need: policy.Demand{Mean: 36},
-			Knobs: instances.All{{Knob: &ledger.Knob{KnobID: id, Held: trimtab.KnobState{KnobID: id, Now: trimtab.Units(2)}}, Found: trimtab.Units(2), Has: 2, High: 8, Share: 1}}},
+		State:    &allocation.State{}, Resource: &pool.Resource{Name: trimtab.CPU, Capacity: 8, Unit: 0.1, Step: 10}, Curve: c, Now: 2,
+		Range: allocation.Range{Lo: 1, Hi: 80, Need: policy.Demand{Mean: 36}}, Status: allocation.Status{Free: true},
+		Knobs: instances.All{{Knob: &ledger.Knob{KnobID: id, Held: trimtab.KnobState{KnobID: id, Now: trimtab.Units(2)}}, Found: trimtab.Units(2), Has: 2, High: 8, Share: 1}},
 	}
-	s.Aim, s.Solved = aim, true
+	s.Aim.Units, s.Aim.Solved = aim, true
 	return s
 }
 
 func TestAReasonSaysWhatIsDoneWhatTheObjectiveWantsAndWhatKeptItFromThat(t *testing.T) {
 	r := reason.Round{Objective: "njc"}
 	s := planned(36)
-	s.Grant = guard.Grant{Set: 3}
+	s.Step.Grant = guard.Grant{Set: 3}
 	why := r.Of(s)
 	if want := "raised from 2 to 3: njc wants 3.6, and at 3 performance is expected to be 0.75"; !strings.HasPrefix(why.Summary, want) {
 		t.Errorf("%q, want %q", why.Summary, want)
@@ -51,7 +52,7 @@ func TestWhoStaysIsToldWhatItHasAndWhatItIsWanted(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	s := planned(36)
-	s.Grant.Binding = trimtab.Binding{Kind: codes.BindingGuard, Detail: "no room"}
+	s.Step.Binding = trimtab.Binding{Kind: codes.BindingGuard, Detail: "no room"}
 	if got := r.Stays(s); got.Code != codes.StayBound || !strings.HasPrefix(got.Text, "it has 2 cores, njc wants 3.6 cores") || !strings.Contains(got.Text, "no room") {
 		t.Errorf("%+v", got)
 	}
@@ -59,14 +60,14 @@ func TestWhoStaysIsToldWhatItHasAndWhatItIsWanted(t *testing.T) {
 
 func TestAShortageNamesWhoHoldsMostAndSaysNothingWhereThereIsEnough(t *testing.T) {
 	s := planned(36)
-	s.Lo = 10
+	s.Range.Lo = 10
 	asked := []*allocation.Allocation{s}
 	holders := []reason.Holder{{Name: "a", Has: 1}, {Name: "b", Has: 4, Open: true, Why: "no estimate"}, {Name: "c", Has: 2}, {Name: "d", Has: 0.5}}
-	if got := reason.OfShortage(asked, s.Of, 10, 8, holders); got != "" {
+	if got := reason.OfShortage(asked, s.Resource, 10, 8, holders); got != "" {
 		t.Errorf("10 units are enough: %q", got)
 	}
 	want := "the pool has 8 cores, and those that are planned for have at least 1 cores together: b, which has no limit, counts as 4 cores (no estimate); c holds 2 cores; a holds 1 cores; 1 more hold the rest"
-	if got := reason.OfShortage(asked, s.Of, 5, 8, holders); got != want {
+	if got := reason.OfShortage(asked, s.Resource, 5, 8, holders); got != want {
 		t.Errorf("%q", got)
 	}
 }

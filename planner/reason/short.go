@@ -27,8 +27,8 @@ const maxHolders = 3
 func OfShortage(asked []*allocation.Allocation, of *pool.Resource, left int, capacity float64, holders []Holder) string {
 	least := 0
 	for _, s := range asked {
-		if s.Of == of {
-			least += s.Lo
+		if s.Resource == of {
+			least += s.Range.Lo
 		}
 	}
 	if least <= left {
@@ -51,8 +51,8 @@ func OfShortage(asked []*allocation.Allocation, of *pool.Resource, left int, cap
 		named = append(named, fmt.Sprintf("%d more hold the rest", n))
 	}
 	for _, s := range asked {
-		if s.Of == of && s.Firing() && len(named) <= maxHolders {
-			named = append(named, fmt.Sprintf("%s keeps %s while an alert on it fires", s.Name, show(float64(s.Lo)*of.Unit)))
+		if s.Resource == of && s.Firing() && len(named) <= maxHolders {
+			named = append(named, fmt.Sprintf("%s keeps %s while an alert on it fires", s.Name, show(float64(s.Range.Lo)*of.Unit)))
 		}
 	}
 	why := fmt.Sprintf("the pool has %s, and those that are planned for have at least %s together", show(capacity), show(float64(least)*of.Unit))

@@ -163,7 +163,7 @@ func (v Value) Int() (n int64, ok bool) {
 	if v.IsObject() {
 		return v.halves()
 	}
-	text := v.digits()
+	text := v.Number()
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n, true
 	}
@@ -179,10 +179,7 @@ func (v Value) Int() (n int64, ok bool) {
 
 // Number returns the text of a number, with or without quotes; for another value it returns a text
 // that is not a number.
-func (v Value) Number() string { return v.digits() }
-
-// digits is the text of a number, with or without quotes.
-func (v Value) digits() string {
+func (v Value) Number() string {
 	if text, ok := v.Text(); ok {
 		return text
 	}
@@ -217,9 +214,9 @@ func (v Value) halves() (n int64, ok bool) {
 // microseconds, which may have a fraction. What does not fit 64 bits is the
 // nearest that does; ok is false when v is no number.
 func (v Value) Thousandfold() (n int64, ok bool) {
-	text := v.digits()
+	text := v.Number()
 	whole, fraction, _ := strings.Cut(text, ".")
-	if i, err := strconv.ParseInt(whole, 10, 64); err == nil && i > math.MinInt64/1000 && i < math.MaxInt64/1000 && decimal(fraction) {
+	if i, err := strconv.ParseInt(whole, 10, 64); err == nil && i > math.MinInt64/1000 && i < math.MaxInt64/1000 && strings.Trim(fraction, "0123456789") == "" {
 		// Digit by digit: a float64 has no room for nanoseconds since 1970.
 		part, _ := strconv.ParseFloat("0."+fraction+"0", 64)
 		if part = math.Round(1000 * part); whole[0] == '-' {
@@ -238,16 +235,6 @@ func (v Value) Thousandfold() (n int64, ok bool) {
 		return math.MinInt64, true
 	}
 	return int64(f), true
-}
-
-// decimal reports whether text has digits only.
-func decimal(text string) bool {
-	for i := range len(text) {
-		if text[i] < '0' || text[i] > '9' {
-			return false
-		}
-	}
-	return true
 }
 
 // space returns the offset of the first byte at or after at that is not white space.

@@ -1,6 +1,7 @@
 package loadgen
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -54,10 +55,7 @@ func (g *Generator) Run(ctx context.Context) ([]Result, error) {
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 256, DisableCompression: true, DisableKeepAlives: g.Reconnect}
 	defer transport.CloseIdleConnections()
-	p := &play{g: g, transport: transport, begin: time.Now(), timeout: orDefault(g.Timeout, 2*time.Second)}
-	if p.limit = int64(g.MaxInFlight); p.limit == 0 {
-		p.limit = 1000
-	}
+	p := &play{g: g, transport: transport, begin: time.Now(), timeout: cmp.Or(max(0, g.Timeout), 2*time.Second), limit: int64(cmp.Or(g.MaxInFlight, 1000))}
 	var players sync.WaitGroup
 	tallies := make([]*tally, len(g.Targets))
 	for i, t := range g.Targets {
@@ -89,13 +87,6 @@ func (g *Generator) validate() error {
 	return nil
 }
 
-func orDefault(d, other time.Duration) time.Duration {
-	if d <= 0 {
-		return other
-	}
-	return d
-}
-
 // play is one day being played.
 type play struct {
 	g         *Generator
@@ -107,8 +98,7 @@ type play struct {
 
 // report calls Report every interval until done.
 func (p *play) report(done <-chan struct{}, tallies []*tally) {
-	every := orDefault(p.g.Interval, time.Second)
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(cmp.Or(max(0, p.g.Interval), time.Second))
 	defer tick.Stop()
 	last := p.begin
 	for {

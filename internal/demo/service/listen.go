@@ -9,13 +9,15 @@ import (
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/trimtab/trimtab/internal/listen"
 )
 
-// listen opens the address, or borrows the socket that [Lend] lends at cfg.Inherit and accepts
+// open opens the address, or borrows the socket that [Lend] lends at cfg.Inherit and accepts
 // one connection at a time, so that connections wait in the kernel's one queue for the next free
 // worker. SO_REUSEPORT would spread them at random over one queue per worker, and lose a queue
 // with its worker.
-func listen(ctx context.Context, cfg *Config) (net.Listener, error) {
+func open(ctx context.Context, cfg *Config) (net.Listener, error) {
 	if cfg.Inherit == "" {
 		var lc net.ListenConfig
 		l, err := lc.Listen(ctx, "tcp", cfg.Listen)
@@ -28,7 +30,7 @@ func listen(ctx context.Context, cfg *Config) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("borrow socket from %s: %w", cfg.Inherit, err)
 	}
-	return &oneByOne{Listener: l, free: make(chan struct{}, 1), closed: make(chan struct{})}, nil
+	return listen.Limit(l, 1), nil
 }
 
 // borrow receives a listening socket (SCM_RIGHTS, unix(7)).
@@ -105,49 +107,4 @@ func (l *Lender) Close() error {
 	err := errors.Join(l.unix.Close(), l.tcp.Close())
 	l.ended.Wait()
 	return err
-}
-
-// oneByOne is a listener that accepts a connection only when the one before is closed.
-type oneByOne struct {
-	net.Listener
-	free   chan struct{}
-	once   sync.Once
-	closed chan struct{}
-}
-
-func (l *oneByOne) Accept() (net.Conn, error) {
-	select {
-	case l.free <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.free
-		return nil, err
-	}
-	return &oneConn{Conn: c, release: sync.OnceFunc(func() { <-l.free })}, nil
-}
-
-func (l *oneByOne) Close() error {
-	l.once.Do(func() { close(l.closed) })
-	return l.Listener.Close()
-}
-
-// drain returns when no connection is in hand, or when ctx ends.
-func (l *oneByOne) drain(ctx context.Context) {
-	select {
-	case l.free <- struct{}{}:
-	case <-ctx.Done():
-	}
-}
-
-type oneConn struct {
-	net.Conn
-	release func()
-}
-
-func (c *oneConn) Close() error {
-	defer c.release()
-	return c.Conn.Close()
 }

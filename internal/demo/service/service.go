@@ -19,6 +19,9 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/trimtab/trimtab/internal/listen"
+	"github.com/trimtab/trimtab/internal/pause"
 )
 
 // LeafPath is answered without calling the next component, so that two
@@ -49,7 +52,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
-	listener, err := listen(ctx, &cfg)
+	listener, err := open(ctx, &cfg)
 	if err != nil {
 		return err
 	}
@@ -111,8 +114,8 @@ func serve(ctx context.Context, srv *http.Server, listener net.Listener) error {
 	// Shutdown drops a connection whose request it has not read: so accept no more, and answer
 	// the open one first.
 	_ = listener.Close() // closed again by Shutdown
-	if l, ok := listener.(*oneByOne); ok {
-		l.drain(drain)
+	if l, ok := listener.(*listen.Limited); ok {
+		l.Drain(drain)
 	}
 	if srv.Shutdown(drain) != nil {
 		_ = srv.Close() // cuts requests that did not end in time
@@ -152,8 +155,8 @@ func (s *server) work(ctx context.Context, start time.Time, next string) (int, e
 	}
 	Burn(cpu)
 	s.queue.leave()
-	if err := pause(ctx, wait); err != nil {
-		return statusGone, err
+	if wait > 0 && !pause.For(ctx, wait) || ctx.Err() != nil { // as if for a disk
+		return statusGone, ctx.Err()
 	}
 	if next == "" {
 		return http.StatusOK, nil
@@ -165,21 +168,6 @@ func (s *server) draw() (cpu, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cfg.CPU.Sample(s.rand), s.cfg.Wait.Sample(s.rand)
-}
-
-// pause waits for d, as if for a disk, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // call asks the next component, within a client span.

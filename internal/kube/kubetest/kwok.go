@@ -17,60 +17,6 @@ import (
 	"time"
 )
 
-// stages make kwok a stand-in for kubelets: nodes are ready and report a heartbeat, pods
-// run at once with the resources of their spec, and a resize is done 300 ms after it was
-// asked for. A pod with the annotation lab/resize, Deferred or Infeasible, answers that.
-const stages = `apiVersion: kwok.x-k8s.io/v1alpha1
-kind: Stage
-metadata: {name: node-ready}
-spec:
-  resourceRef: {apiGroup: v1, kind: Node}
-  selector: {matchExpressions: [{key: '.status.conditions.[] | select( .type == "Ready" ) | .status', operator: NotIn, values: ["True"]}]}
-  steps: [{patch: {subresource: status, root: status, type: strategic, template: "conditions:\n- {type: Ready, status: 'True', reason: KubeletReady, lastHeartbeatTime: {{ Now | Quote }}, lastTransitionTime: {{ Now | Quote }}}\nphase: Running\n"}}]
----
-apiVersion: kwok.x-k8s.io/v1alpha1
-kind: Stage
-metadata: {name: node-heartbeat}
-spec:
-  resourceRef: {apiGroup: v1, kind: Node}
-  selector: {matchExpressions: [{key: '.status.conditions.[] | select( .type == "Ready" ) | .status', operator: In, values: ["True"]}]}
-  delay: {durationMilliseconds: 300000, jitterDurationMilliseconds: 330000}
-  steps: [{patch: {subresource: status, root: status, type: strategic, template: "conditions:\n- {type: Ready, status: 'True', reason: KubeletReady, lastHeartbeatTime: {{ Now | Quote }}}\n"}}]
----
-apiVersion: kwok.x-k8s.io/v1alpha1
-kind: Stage
-metadata: {name: pod-ready}
-spec:
-  resourceRef: {apiGroup: v1, kind: Pod}
-  selector: {matchExpressions: [{key: .metadata.deletionTimestamp, operator: DoesNotExist}, {key: .status.phase, operator: In, values: [Pending]}]}
-  steps: [{patch: {subresource: status, root: status, type: strategic, template: "phase: Running\nobservedGeneration: {{ .metadata.generation }}\nstartTime: {{ Now | Quote }}\nconditions:\n- {type: Ready, status: 'True', lastTransitionTime: {{ Now | Quote }}}\n- {type: ContainersReady, status: 'True', lastTransitionTime: {{ Now | Quote }}}\ncontainerStatuses:\n{{ range .spec.containers }}\n- {name: {{ .name | Quote }}, image: {{ .image | Quote }}, imageID: '', ready: true, started: true, restartCount: 0, resources: {{ .resources | toJson }}, allocatedResources: {{ .resources.requests | toJson }}, state: {running: {startedAt: {{ Now | Quote }}}}}\n{{ end }}\n"}}]
----
-apiVersion: kwok.x-k8s.io/v1alpha1
-kind: Stage
-metadata: {name: pod-resize}
-spec:
-  resourceRef: {apiGroup: v1, kind: Pod}
-  selector: {matchExpressions: [{key: .metadata.deletionTimestamp, operator: DoesNotExist}, {key: .status.phase, operator: In, values: [Running]}, {key: '.metadata.annotations["lab/resize"]', operator: DoesNotExist}, {key: '(.metadata.generation != .status.observedGeneration) | tostring', operator: In, values: ["true"]}]}
-  delay: {durationMilliseconds: 300}
-  steps: [{patch: {subresource: status, root: status, type: strategic, template: "observedGeneration: {{ .metadata.generation }}\ncontainerStatuses:\n{{ range .spec.containers }}\n- {name: {{ .name | Quote }}, resources: {{ .resources | toJson }}, allocatedResources: {{ .resources.requests | toJson }}}\n{{ end }}\n"}}]
----
-apiVersion: kwok.x-k8s.io/v1alpha1
-kind: Stage
-metadata: {name: pod-resize-pending}
-spec:
-  resourceRef: {apiGroup: v1, kind: Pod}
-  selector: {matchExpressions: [{key: .metadata.deletionTimestamp, operator: DoesNotExist}, {key: .status.phase, operator: In, values: [Running]}, {key: '.metadata.annotations["lab/resize"]', operator: In, values: [Deferred, Infeasible]}, {key: '(.metadata.generation != .status.observedGeneration) | tostring', operator: In, values: ["true"]}]}
-  steps: [{patch: {subresource: status, root: status, type: strategic, template: "observedGeneration: {{ .metadata.generation }}\nconditions:\n- {type: PodResizePending, status: 'True', reason: {{ index .metadata.annotations \"lab/resize\" | Quote }}, message: played, lastTransitionTime: {{ Now | Quote }}}\n"}}]
----
-apiVersion: kwok.x-k8s.io/v1alpha1
-kind: Stage
-metadata: {name: pod-delete}
-spec:
-  resourceRef: {apiGroup: v1, kind: Pod}
-  selector: {matchExpressions: [{key: .metadata.deletionTimestamp, operator: Exists}]}
-  steps: [{delete: true}]
-`
-
 // Kwok plays the kubelets of all nodes. The test is skipped where `make kube-tools` did
 // not build it.
 func (r *Real) Kwok() {
@@ -79,15 +25,14 @@ func (r *Real) Kwok() {
 	if _, err := os.Stat(program); err != nil {
 		r.t.Skipf("no kwok: run make kube-tools: %v", err)
 	}
-	r.start("kwok", program, "--kubeconfig", r.Kubeconfig("admin"), "--config", r.write("stages.yaml", stages), "--manage-all-nodes", "--node-lease-duration-seconds", "0")
+	r.start("kwok", program, "--kubeconfig", r.Kubeconfig("admin"), "--config", r.write("stages.yaml", r.filled("stages.yaml", nil)), "--manage-all-nodes", "--node-lease-duration-seconds", "0")
 }
 
 // Crowd creates nodes of 16 cores and Deployments svc-0000, ... in the namespace shop, each with
 // the given number of pods of half a core, and waits until all run.
 func (r *Real) Crowd(nodes, workloads, pods int) {
 	r.t.Helper()
-	r.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: trimtab}\n")
-	r.until("the service account is there", time.Minute, func() bool { return r.try("", "-n", "shop", "get", "serviceaccount", "default") == nil })
+	r.namespaces()
 	room := Object{"cpu": "16", "memory": "64Gi", "pods": "110"}
 	r.create("/api/v1/nodes", nodes, func(i int) Object {
 		return Object{"apiVersion": "v1", "kind": "Node", "metadata": Object{"name": fmt.Sprintf("n%04d", i), "labels": Object{"kubernetes.io/os": "linux"}},

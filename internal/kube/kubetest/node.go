@@ -44,7 +44,8 @@ func (r *Real) Node() {
 	r.write("cni/10-lab.conflist", `{"cniVersion":"0.4.0","name":"lab","plugins":[{"type":"ptp","ipam":{"type":"host-local","subnet":"10.88.0.0/24","dataDir":"`+r.dir+`/cni-state"}}]}`)
 	r.groups()
 	socket := filepath.Join(r.dir, "c.sock")
-	containerd := r.start("containerd", "unshare", "-m", "--propagation", "private", "containerd", "-c", r.write("containerd.toml", r.containerdConfig(socket)))
+	values := map[string]string{"SOCKET": socket, "GROUP": labGroup, "IMAGE": LabImage}
+	containerd := r.start("containerd", "unshare", "-m", "--propagation", "private", "containerd", "-c", r.write("containerd.toml", r.filled("containerd.toml", values)))
 	ctr := func(args ...string) error {
 		return r.tool("ctr", append([]string{"-a", socket, "-n", "k8s.io"}, args...)...)
 	}
@@ -53,7 +54,8 @@ func (r *Real) Node() {
 		r.t.Fatal(err)
 	}
 	r.node = func() *os.Process {
-		return r.start("kubelet", "nsenter", "-t", strconv.Itoa(containerd.Pid), "-m", filepath.Join(r.tools, "kubelet"), "--config", r.write("kubelet.yaml", r.kubeletConfig(socket)),
+		values["PORT"] = freePort(r.t)
+		return r.start("kubelet", "nsenter", "-t", strconv.Itoa(containerd.Pid), "-m", filepath.Join(r.tools, "kubelet"), "--config", r.write("kubelet.yaml", r.filled("kubelet.yaml", values)),
 			"--kubeconfig", r.Kubeconfig("node"), "--hostname-override", NodeName, "--root-dir", filepath.Join(r.dir, "kubelet"), "--cert-dir", filepath.Join(r.dir, "kubelet/pki"))
 	}
 	r.kubelet = r.node()
@@ -127,54 +129,6 @@ func (r *Real) groups() {
 	}
 }
 
-func (r *Real) containerdConfig(socket string) string {
-	return fmt.Sprintf(`version = 2
-root = %[1]q
-state = %[2]q
-[grpc]
-  address = %[3]q
-[plugins."io.containerd.internal.v1.opt"]
-  path = %[4]q
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = %[5]q
-  restrict_oom_score_adj = true
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "native"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-      runtime_type = "io.containerd.runc.v2"
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = %[6]q
-    conf_dir = %[7]q
-`, r.dir+"/containerd/root", r.dir+"/containerd/state", socket, r.dir+"/containerd/opt", LabImage, r.tools+"/debian/usr/lib/cni", r.dir+"/cni")
-}
-
-func (r *Real) kubeletConfig(socket string) string {
-	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
-kind: KubeletConfiguration
-failCgroupV1: false
-cgroupDriver: cgroupfs
-cgroupRoot: /%s
-containerRuntimeEndpoint: unix://%s
-authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
-authorization: {mode: AlwaysAllow}
-address: 127.0.0.1
-port: %s
-readOnlyPort: 0
-healthzPort: 0
-failSwapOn: false
-enforceNodeAllocatable: []
-makeIPTablesUtilChains: false
-localStorageCapacityIsolation: false
-evictionHard: {memory.available: 10Mi, nodefs.available: 0%%, imagefs.available: 0%%}
-imageGCHighThresholdPercent: 100
-resolvConf: ""
-syncFrequency: 5s
-nodeStatusUpdateFrequency: 4s
-volumePluginDir: %s/var/plugins
-podLogsDir: %[4]s/var/log
-`, labGroup, socket, freePort(r.t), r.dir)
-}
-
 // tool runs a program of the tools.
 func (r *Real) tool(name string, args ...string) error {
 	c := exec.Command(filepath.Join(r.tools, "debian/usr/bin", name), args...)
@@ -237,34 +191,10 @@ func shims(socket string) (pids []int) {
 	return pids
 }
 
-// waits is the program of the image. At SIGUSR1 it allocates 100 MiB.
-const waits = `package main
-
-import (
-	"os"
-	"os/signal"
-	"syscall"
-)
-
-var taken [][]byte
-
-func main() {
-	came := make(chan os.Signal, 1)
-	signal.Notify(came, syscall.SIGUSR1)
-	for range came {
-		b := make([]byte, 100<<20)
-		for i := 0; i < len(b); i += 4096 {
-			b[i] = 1
-		}
-		taken = append(taken, b)
-	}
-}
-`
-
 // image writes an archive with [LabImage], in the layout of OCI.
 func (r *Real) image() string {
 	r.t.Helper()
-	source := r.write("main.go", waits)
+	source := r.write("main.go", r.filled("wait.go.txt", nil))
 	program := filepath.Join(r.dir, "wait")
 	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", program, source)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
@@ -312,25 +242,7 @@ func archive(files map[string][]byte) []byte {
 // host.
 func (r *Real) RunHere(replicas int, resources string) {
 	r.t.Helper()
-	r.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: trimtab}\n")
-	r.until("the service account is there", time.Minute, func() bool { return r.try("", "-n", "shop", "get", "serviceaccount", "default") == nil })
-	r.Apply(fmt.Sprintf(`
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: checkout, namespace: shop}
-spec:
-  replicas: %d
-  selector: {matchLabels: {app: checkout}}
-  template:
-    metadata: {labels: {app: checkout}}
-    spec:
-      nodeName: %s
-      hostNetwork: true
-      terminationGracePeriodSeconds: 0
-      automountServiceAccountToken: false
-      tolerations: [{operator: Exists}]
-      containers: [{name: app, image: "%s", imagePullPolicy: Never, resources: %s}]
-`, replicas, NodeName, LabImage, resources))
+	r.deploy(replicas, NodeName, LabImage, resources)
 	r.until("the pods run", 2*time.Minute, func() bool {
 		out, err := r.output("", "-n", "shop", "get", "deployment", "checkout", "-o", "jsonpath={.status.availableReplicas}")
 		return err == nil && out == strconv.Itoa(replicas)

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"embed"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -222,25 +224,42 @@ func (r *Real) until(what string, most time.Duration, true func() bool) {
 // only [Real.Run] simulates.
 func (r *Real) Shop(replicas int, resources string) {
 	r.t.Helper()
-	r.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: trimtab}\n---\napiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {kubernetes.io/os: linux}}\n")
+	r.Apply("apiVersion: v1\nkind: Node\nmetadata: {name: n1, labels: {kubernetes.io/os: linux}}\n")
 	r.Kubectl("patch", "node", "n1", "--subresource=status", "--type=merge", "-p", `{"status":{"allocatable":{"cpu":"8","memory":"16Gi","pods":"100"},"capacity":{"cpu":"8","memory":"16Gi","pods":"100"}}}`)
-	r.until("the service account is there", time.Minute, func() bool { return r.try("", "-n", "shop", "get", "serviceaccount", "default") == nil })
-	r.Apply(fmt.Sprintf(`
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: checkout, namespace: shop}
-spec:
-  replicas: %d
-  selector: {matchLabels: {app: checkout}}
-  template:
-    metadata: {labels: {app: checkout}}
-    spec:
-      nodeName: n1
-      terminationGracePeriodSeconds: 0
-      tolerations: [{operator: Exists}]
-      containers: [{name: app, image: none, resources: %s}]
-`, replicas, resources))
+	r.deploy(replicas, "n1", "none", resources)
 	r.Run(replicas)
+}
+
+// namespaces makes those of the tests, and waits until pods can be made in them.
+func (r *Real) namespaces() {
+	r.t.Helper()
+	r.Apply("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: trimtab}\n")
+	r.until("the service account is there", time.Minute, func() bool { return r.try("", "-n", "shop", "get", "serviceaccount", "default") == nil })
+}
+
+// deploy makes the Deployment checkout in the namespace shop.
+func (r *Real) deploy(replicas int, node, image, resources string) {
+	r.t.Helper()
+	r.namespaces()
+	r.Apply(r.filled("checkout.yaml", map[string]string{"REPLICAS": strconv.Itoa(replicas), "NODE": node, "IMAGE": image, "RESOURCES": resources,
+		"HOST": strconv.FormatBool(node == NodeName)}))
+}
+
+//go:embed files
+var files embed.FS
+
+// filled is one of the files, with DIR, TOOLS and the given values in place of ${NAME}.
+func (r *Real) filled(name string, values map[string]string) string {
+	r.t.Helper()
+	b, err := files.ReadFile("files/" + name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	pairs := []string{"${DIR}", r.dir, "${TOOLS}", r.tools}
+	for key, value := range values {
+		pairs = append(pairs, "${"+key+"}", value)
+	}
+	return strings.NewReplacer(pairs...).Replace(string(b))
 }
 
 // Run simulates the kubelet until the given number of pods run as their specs say.

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/json"
@@ -117,9 +118,7 @@ func (l *layout) archive(manifests []any, version string) ([]byte, error) {
 	}
 	for i := range files {
 		files[i].Size = int64(len(contents[i]))
-		if files[i].Mode == 0 {
-			files[i].Mode = 0o644
-		}
+		files[i].Mode = cmp.Or(files[i].Mode, 0o644)
 	}
 	return l.tar(files, contents)
 }

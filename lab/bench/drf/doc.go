@@ -1,6 +1,6 @@
 // Package drf measures planner/drf: random pools of DC-DRF's kind, the solve
-// beside the floor of the machine, the textbook rounds, a second thread, a
-// deadline, and a warm layout, all in one run. `trimtab-lab bench drf` prints it.
+// beside the floor of the machine, the textbook rounds and a deadline, all in one
+// run. `trimtab-lab bench drf` prints it.
 //
 //	floor        = the same rows streamed once, with a random read-modify-write
 //	               per entry of the solver's resource array, 16 bytes a resource

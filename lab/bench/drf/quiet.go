@@ -1,7 +1,6 @@
 package drf
 
 import (
-	"slices"
 	"time"
 
 	solver "github.com/trimtab/trimtab/planner/drf"
@@ -45,49 +44,8 @@ func (q *quiet) seconds() float64 {
 }
 
 // solve is a repeat whose steps are the batches of events of a solve.
-func (q *quiet) solve(m *solver.Matrix, run solver.Runner) (solver.Result, error) {
+func (q *quiet) solve(m *solver.Matrix) (solver.Result, error) {
 	q.begin()
 	defer q.step()
-	return m.Solve(solver.Options{Run: run, Stop: func() bool { q.step(); return false }})
-}
-
-// turns is a Runner that runs the parts of each loop one after another on the
-// calling thread, and notes how long each took. It tells what threads can
-// gain at most.
-type turns struct {
-	threads     int
-	rest, parts quiet
-}
-
-func (t *turns) Threads() int { return t.threads }
-
-// Run is only called with as many parts as there are threads.
-func (t *turns) Run(n int, f func(part int)) {
-	t.rest.step()
-	t.parts.at = time.Now()
-	for part := range n {
-		f(part)
-		t.parts.step()
-	}
-	t.rest.at = time.Now()
-}
-
-// solve is a repeat.
-func (t *turns) solve(m *solver.Matrix) error {
-	t.rest.begin()
-	t.parts.begin()
-	defer t.rest.step()
-	_, err := m.Solve(solver.Options{Run: t})
-	return err
-}
-
-// atBest is how long the threads would take if no loop cost anything to start
-// and no thread slowed another down: what is outside of loops, and the longest
-// part of each loop.
-func (t *turns) atBest() float64 {
-	sum := t.rest.seconds()
-	for parts := range slices.Chunk(t.parts.least, t.threads) {
-		sum += slices.Max(parts)
-	}
-	return sum
+	return m.Solve(solver.Options{Stop: func() bool { q.step(); return false }})
 }

@@ -3,7 +3,6 @@ package drf
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -13,25 +12,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/trimtab/trimtab/lab/bench/parallel"
 	solver "github.com/trimtab/trimtab/planner/drf"
 )
 
 // Options say what is measured.
 type Options struct {
 	Pool
-	// Threads of the solve, >= 1.
-	Threads int
 	// Repeat is how often each is measured; the least time counts.
 	Repeat int
 	// Deadline, when > 0, is when a further solve is told to stop; when 0,
 	// DeadlinePart of the solve's time is, in [0, 1).
 	Deadline     time.Duration
 	DeadlinePart float64
-	// Warm measures a warm layout as well, after the part Changed of the
-	// tenants changed, in [0, 1]; it needs as much memory again.
-	Warm    bool
-	Changed float64
 	// Rounds measures the textbook rounds, where the size allows it.
 	Rounds bool
 	// Progress is told what is being done; nil: nobody is.
@@ -46,7 +38,6 @@ type Report struct {
 	Tenants   int `json:"tenants"`
 	Resources int `json:"resources"`
 	Entries   int `json:"entries"`
-	Threads   int `json:"threads"`
 	// BuildSeconds is adding all rows and indexing the columns.
 	BuildSeconds float64 `json:"build_seconds"`
 	SolveSeconds float64 `json:"solve_seconds"`
@@ -58,8 +49,7 @@ type Report struct {
 	SolveCPUSeconds float64 `json:"solve_cpu_seconds"`
 	FloorCPUSeconds float64 `json:"floor_cpu_seconds"`
 	// OverFloor is solve / floor, the floor over the solver's own array of
-	// 16 bytes a resource, of CPU seconds with one thread and of wall
-	// time with more; PairedOverFloor is the median of the ratios of a solve
+	// 16 bytes a resource, of CPU seconds; PairedOverFloor is the median of the ratios of a solve
 	// and the floor right before it.
 	OverFloor       float64 `json:"solve_over_floor"`
 	PairedOverFloor float64 `json:"solve_over_floor_paired"`
@@ -70,32 +60,12 @@ type Report struct {
 	OverNarrowFloor    float64 `json:"solve_over_narrow_floor"`
 	// QuietSeconds is of the solve.
 	QuietSeconds float64 `json:"quiet_seconds"`
-	// OneThreadSeconds, OneThreadQuietSeconds and SameBits compare with one
-	// thread, when there are more.
-	OneThreadSeconds      *float64 `json:"one_thread_seconds"`
-	OneThreadQuietSeconds *float64 `json:"one_thread_quiet_seconds"`
-	SameBits              *bool    `json:"same_bits"`
-	// SerialSeconds is the quiet time in which only one thread has work. With
-	// the longest part of each loop, measured by running the parts in turn, it
-	// is AtBestSeconds: what the threads would take if no loop cost anything to
-	// start and they shared neither cache nor memory. null with one thread.
-	SerialSeconds *float64 `json:"serial_seconds"`
-	AtBestSeconds *float64 `json:"at_best_seconds"`
 	// RoundsSeconds is the textbook's time; null where the size does not
 	// allow it.
 	RoundsSeconds *float64 `json:"rounds_seconds"`
 	Rounds        *int     `json:"rounds"`
 	// RoundsAway is the largest relative difference of a level to theirs.
 	RoundsAway *float64 `json:"rounds_away"`
-	// WarmSeconds is the solve after Changed of the tenants changed, on a layout
-	// made from the solve before; RelayoutSeconds and UpdateSeconds are spent
-	// between intervals.
-	WarmSeconds     *float64 `json:"warm_seconds"`
-	RelayoutSeconds *float64 `json:"relayout_seconds"`
-	UpdateSeconds   *float64 `json:"update_seconds"`
-	// WarmOverCold is warm / solve with as many threads, of quiet seconds.
-	WarmOverCold *float64 `json:"warm_over_cold"`
-	Changed      float64  `json:"changed"`
 	// MaxOverCapacity is by how much of its capacity a resource is over it.
 	MaxOverCapacity float64 `json:"max_over_capacity"`
 	// Utilization is the mean over the resources that anybody demands.
@@ -128,7 +98,6 @@ type trial struct {
 	size       solver.Size
 	capacities []float64
 	matrix     *solver.Matrix
-	threads    *parallel.Pool
 	report     Report
 }
 
@@ -138,10 +107,9 @@ func Run(ctx context.Context, o Options) (Report, error) {
 	if err := o.check(); err != nil {
 		return Report{}, fmt.Errorf("bench drf: %w", err)
 	}
-	t := &trial{Options: o, threads: parallel.New(o.Threads)}
-	defer t.threads.Close()
+	t := &trial{Options: o}
 	defer t.mem.free()
-	for _, step := range []func(context.Context) error{t.build, t.solve, t.warm, t.deadline, t.rounds} {
+	for _, step := range []func(context.Context) error{t.build, t.solve, t.deadline, t.rounds} {
 		done := t.report // by the steps before
 		err := step(ctx)
 		if stopped := ctx.Err(); stopped != nil {
@@ -159,14 +127,11 @@ func Run(ctx context.Context, o Options) (Report, error) {
 }
 
 func (o *Options) check() error {
-	if o.Threads < 1 || o.Threads > 64 || o.Repeat < 1 {
-		return fmt.Errorf("%d threads, %d repeats: want 1 to 64 and at least 1", o.Threads, o.Repeat)
+	if o.Repeat < 1 {
+		return fmt.Errorf("%d repeats: want at least 1", o.Repeat)
 	}
 	if !(o.DeadlinePart >= 0 && o.DeadlinePart < 1) {
 		return fmt.Errorf("deadline at %v of the solve: want a part in [0, 1)", o.DeadlinePart)
-	}
-	if !(o.Changed >= 0 && o.Changed <= 1) {
-		return fmt.Errorf("changed %v: want a part in [0, 1]", o.Changed)
 	}
 	return o.Pool.check()
 }
@@ -216,12 +181,12 @@ func (t *trial) build(ctx context.Context) error {
 	}
 	start := time.Now()
 	t.matrix.Seal()
-	t.report = Report{Tenants: t.Tenants, Resources: t.Resources, Entries: t.matrix.Entries(), Threads: t.Threads,
+	t.report = Report{Tenants: t.Tenants, Resources: t.Resources, Entries: t.matrix.Entries(),
 		BuildSeconds: (spent + time.Since(start)).Seconds()}
 	return nil
 }
 
-// solve measures floor, one thread and all threads in turn.
+// solve measures the floors and the solve in turn.
 func (t *trial) solve(ctx context.Context) error {
 	cells, err := of[solver.Cell](&t.mem, t.Resources)
 	if err != nil {
@@ -234,29 +199,16 @@ func (t *trial) solve(ctx context.Context) error {
 	runtime.GC()
 	runtime.LockOSThread() // the thread's CPU time is measured
 	defer runtime.UnlockOSThread()
-	var narrow, floor, one, all times
-	var oneQuiet, allQuiet quiet
-	parts := turns{threads: t.Threads}
+	var narrow, floor, all times
+	var undisturbed quiet
 	var r solver.Result
-	same, bits := true, []float64(nil)
 	for k := range t.Repeat {
 		t.say("solving, %d of %d", k+1, t.Repeat)
 		narrow.time(func() { t.matrix.SweepNarrow(sums) })
 		floor.time(func() { t.matrix.Sweep(cells) })
-		if t.Threads > 1 {
-			one.time(func() { r, err = oneQuiet.solve(t.matrix, nil) })
-			bits = levels(r, t.Tenants, bits)
-			err = errors.Join(err, parts.solve(t.matrix))
-		}
+		all.time(func() { r, err = undisturbed.solve(t.matrix) })
 		if err != nil {
 			return err
-		}
-		all.time(func() { r, err = allQuiet.solve(t.matrix, t.threads) })
-		if err != nil {
-			return err
-		}
-		for i := range bits {
-			same = same && math.Float64bits(bits[i]) == math.Float64bits(r.Level(i))
 		}
 		if err := ctx.Err(); err != nil {
 			return err
@@ -266,28 +218,13 @@ func (t *trial) solve(ctx context.Context) error {
 	p.FloorSeconds, p.SolveSeconds = slices.Min(floor.wall), slices.Min(all.wall)
 	p.FloorCPUSeconds, p.SolveCPUSeconds = slices.Min(floor.cpu), slices.Min(all.cpu)
 	p.OverFloor, p.PairedOverFloor = over(all.cpu, floor.cpu)
-	p.QuietSeconds = allQuiet.seconds()
+	p.QuietSeconds = undisturbed.seconds()
 	p.NarrowFloorSeconds = slices.Min(narrow.wall)
 	p.OverNarrowFloor, _ = over(all.cpu, narrow.cpu)
 	p.NsPerEntry = p.SolveCPUSeconds * 1e9 / float64(p.Entries)
-	if t.Threads > 1 {
-		p.OverFloor, p.PairedOverFloor = over(all.wall, floor.wall)
-		p.OverNarrowFloor, _ = over(all.wall, narrow.wall)
-		p.NsPerEntry = p.SolveSeconds * 1e9 / float64(p.Entries)
-		least, least1, serial, best := slices.Min(one.wall), oneQuiet.seconds(), parts.rest.seconds(), parts.atBest()
-		p.OneThreadSeconds, p.OneThreadQuietSeconds, p.SameBits, p.SerialSeconds, p.AtBestSeconds = &least, &least1, &same, &serial, &best
-	}
 	p.Work = r.Stats
 	p.MaxOverCapacity, p.Utilization = t.used(r)
 	return nil
-}
-
-func levels(r solver.Result, n int, into []float64) []float64 {
-	into = into[:0]
-	for i := range n {
-		into = append(into, r.Level(i))
-	}
-	return into
 }
 
 // used says how full the resources are.
@@ -301,62 +238,6 @@ func (t *trial) used(r solver.Result) (over, utilization float64) {
 		}
 	}
 	return over, utilization / float64(max(1, demanded))
-}
-
-// warm lays the matrix out anew, changes some of the tenants, and solves both
-// layouts in turn.
-func (t *trial) warm(ctx context.Context) error {
-	size := t.size
-	size.Entries += size.Entries/50 + 1000
-	if !t.Warm || size.Need().Bytes() > available() {
-		return nil
-	}
-	t.say("laying out anew")
-	arena, err := t.mem.arena(size)
-	if err != nil {
-		return err
-	}
-	start := time.Now()
-	warm, err := t.matrix.Relayout(size, arena)
-	if err != nil {
-		return err
-	}
-	relayout := time.Since(start).Seconds()
-	g := t.Pool
-	g.Seed += 1000
-	changes := g.rows(t.size.Entries)
-	spent := 0.0
-	for k := range int(float64(t.Tenants)*t.Changed) + 1 {
-		tenant := changes.next(t.capacities)
-		start := time.Now()
-		// Spread over all tenants; a prime stride meets each once.
-		if err := warm.Update(int(uint64(k)*7368787%uint64(t.Tenants)), tenant); err != nil {
-			return err
-		}
-		spent += time.Since(start).Seconds()
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var after times
-	var afterQuiet, coldQuiet quiet
-	for k := range t.Repeat {
-		t.say("solving the warm layout, %d of %d", k+1, t.Repeat)
-		if _, err = coldQuiet.solve(t.matrix, t.threads); err != nil {
-			return err
-		}
-		after.time(func() { _, err = afterQuiet.solve(warm, t.threads) })
-		if err != nil {
-			return err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-	}
-	least, ratio := slices.Min(after.wall), afterQuiet.seconds()/coldQuiet.seconds()
-	p := &t.report
-	p.Changed = t.Changed
-	p.WarmSeconds, p.RelayoutSeconds, p.UpdateSeconds, p.WarmOverCold = &least, &relayout, &spent, &ratio
-	return nil
 }
 
 // deadline solves again and says stop when the time is up; the quickest answer
@@ -374,7 +255,7 @@ func (t *trial) deadline(ctx context.Context) error {
 		t.say("solving with a deadline of %v, %d of %d", limit, k+1, t.Repeat)
 		start := time.Now()
 		end := start.Add(limit)
-		r, err := t.matrix.Solve(solver.Options{Run: t.threads, Stop: func() bool { return time.Now().After(end) }})
+		r, err := t.matrix.Solve(solver.Options{Stop: func() bool { return time.Now().After(end) }})
 		took := time.Since(start).Seconds()
 		if err != nil {
 			return err

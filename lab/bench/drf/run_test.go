@@ -15,11 +15,11 @@ func TestARunMeasuresEverythingAndItsAnswersAreFeasible(t *testing.T) {
 		{Tenants: 300, Resources: 1, Mean: 2, SD: 16, Zipf: 1, Finite: 1, Seed: 3},
 	} {
 		said := 0
-		r, err := Run(t.Context(), Options{Pool: pool, Threads: 2, Repeat: 1, Deadline: time.Nanosecond, Warm: true, Changed: 0.01, Rounds: true, Progress: func(string) { said++ }})
+		r, err := Run(t.Context(), Options{Pool: pool, Repeat: 1, Deadline: time.Nanosecond, Rounds: true, Progress: func(string) { said++ }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Entries == 0 || said == 0 || r.SameBits == nil || !*r.SameBits || !(*r.SerialSeconds > 0 && *r.AtBestSeconds >= *r.SerialSeconds) || r.WarmSeconds == nil || r.RoundsSeconds == nil || r.ResidentBytes == 0 {
+		if r.Entries == 0 || said == 0 || r.RoundsSeconds == nil || r.ResidentBytes == 0 {
 			t.Errorf("%+v", r)
 		}
 		if r.MaxOverCapacity > 1e-12 || !(r.Utilization > 0 && r.Utilization <= 1) || *r.RoundsAway > 1e-9 {
@@ -39,11 +39,11 @@ func TestRowsHaveTheLengthsOfTheTruncatedGaussian(t *testing.T) {
 }
 
 func TestWhatCannotBeDrawnIsRefused(t *testing.T) {
-	good := Options{Pool: Pool{Tenants: 1, Resources: 1, Mean: 2, SD: 1}, Threads: 1, Repeat: 1}
+	good := Options{Pool: Pool{Tenants: 1, Resources: 1, Mean: 2, SD: 1}, Repeat: 1}
 	for k, change := range []func(*Options){
 		func(o *Options) { o.Tenants = 0 }, func(o *Options) { o.Resources = -1 }, func(o *Options) { o.Mean = math.NaN() },
 		func(o *Options) { o.SD = -1 }, func(o *Options) { o.Zipf = -1 }, func(o *Options) { o.Finite = 2 },
-		func(o *Options) { o.Threads = 0 }, func(o *Options) { o.Repeat = 0 }, func(o *Options) { o.DeadlinePart = 1 }, func(o *Options) { o.Changed = 1.1 }, func(o *Options) { o.Mean, o.SD = 1, 0 },
+		func(o *Options) { o.Repeat = 0 }, func(o *Options) { o.DeadlinePart = 1 }, func(o *Options) { o.Mean, o.SD = 1, 0 },
 		func(o *Options) { o.Tenants, o.Resources = 1, 1<<40 },
 	} {
 		o := good

@@ -1,0 +1,169 @@
+package gate
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// pass sends a request that direct carries to the service, and the response to the client. It does
+// what httputil.ReverseProxy does for such a request, which copies more of it.
+// TestThePathsPassTheSame compares the two.
+func (g *Gate) pass(w http.ResponseWriter, r *http.Request, v *visit) {
+	out := new(http.Request)
+	*out = *r // the server keeps its own
+	to := *r.URL
+	to.Scheme, to.Host = g.config.to.Scheme, g.config.to.Host
+	out.URL, out.Header, out.Body, out.Close = &to, forwarded(r), nil, false
+	if v.span != nil {
+		v.span.inject(out.Header)
+	}
+	informed := func(code int, header http.Header) {
+		h := w.Header()
+		add(h, header)
+		w.WriteHeader(code)
+		clear(h)
+	}
+	response, err := g.transport.direct.send(out, informed)
+	if err != nil {
+		g.unanswered(w, v, err)
+		return
+	}
+	removeHopByHop(response.Header)
+	v.response = response
+	g.responding(v, response)
+	if !g.answer(w, response) {
+		panic(http.ErrAbortHandler) // the client must not take the response for complete
+	}
+	v.passed = true
+}
+
+// answer sends a response to the client. It returns false if the response broke off.
+func (g *Gate) answer(w http.ResponseWriter, r *http.Response) bool {
+	defer r.Body.Close()
+	h := w.Header()
+	add(h, r.Header)
+	announced := len(r.Trailer)
+	for name := range r.Trailer {
+		h.Add("Trailer", name)
+	}
+	w.WriteHeader(r.StatusCode)
+	flush := func() error { return nil }
+	if r.ContentLength < 0 || isEvents(r) {
+		flush = http.NewResponseController(w).Flush
+	}
+	if r.Body != http.NoBody && !g.copyBody(w, r.Body, flush) {
+		return false
+	}
+	switch {
+	case len(r.Trailer) == 0:
+	case len(r.Trailer) == announced:
+		_ = flush()
+		add(h, r.Trailer)
+	default:
+		_ = flush()
+		for name, values := range r.Trailer {
+			for _, value := range values {
+				h.Add(http.TrailerPrefix+name, value)
+			}
+		}
+	}
+	return true
+}
+
+// copyBody copies the body of a response and flushes after each piece, and before the first one if
+// that is yet to come.
+func (g *Gate) copyBody(w io.Writer, body io.Reader, flush func() error) bool {
+	if b, ok := body.(*reply); ok && b.link.in.Buffered() == 0 && flush() != nil {
+		return false
+	}
+	buffer := g.buffers.Get()
+	defer g.buffers.Put(buffer)
+	for {
+		n, err := body.Read(buffer)
+		if n > 0 {
+			if _, err := w.Write(buffer[:n]); err != nil || flush() != nil {
+				return false
+			}
+		}
+		if err != nil {
+			return err == io.EOF
+		}
+	}
+}
+
+func isEvents(r *http.Response) bool {
+	return strings.HasPrefix(r.Header.Get("Content-Type"), "text/event-stream")
+}
+
+// add adds values to a header.
+func add(to, from http.Header) {
+	for name, values := range from {
+		if had, ok := to[name]; ok {
+			values = slices.Concat(had, values)
+		}
+		to[name] = values
+	}
+}
+
+// forwarded returns the header that the service gets. It shares its values with that of the client.
+func forwarded(r *http.Request) http.Header {
+	in := r.Header
+	out := make(http.Header, len(in)+4)
+	for name, values := range in {
+		out[name] = values
+	}
+	removeHopByHop(out)
+	if lists(in["Te"], "trailers") {
+		out["Te"] = []string{"trailers"}
+	}
+	if client, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
+		if before := in["X-Forwarded-For"]; len(before) > 0 {
+			client = strings.Join(before, ", ") + ", " + client
+		}
+		out["X-Forwarded-For"] = []string{client}
+	}
+	for _, told := range []struct{ name, value string }{{"Forwarded", ""}, {"X-Forwarded-Host", r.Host}, {"X-Forwarded-Proto", "http"}} {
+		if before, ok := in[told.name]; ok {
+			out[told.name] = before
+		} else if told.value != "" || told.name == "X-Forwarded-Host" {
+			out[told.name] = []string{told.value}
+		}
+	}
+	if _, ok := out["User-Agent"]; !ok {
+		out["User-Agent"] = []string{""} // otherwise net/http writes its own
+	}
+	return out
+}
+
+// lists reports whether a word is in a list that a header has, in one value or several.
+func lists(values []string, word string) bool {
+	for _, list := range values {
+		for item := range strings.SplitSeq(list, ",") {
+			if strings.EqualFold(textproto.TrimString(item), word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// removeHopByHop removes the headers that concern a single connection, and those that Connection
+// names.
+//
+// Source: RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1, for older programs.
+func removeHopByHop(h http.Header) {
+	for _, list := range h["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			if name = textproto.TrimString(name); name != "" {
+				h.Del(name)
+			}
+		}
+	}
+	for _, name := range [...]string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
+		delete(h, name)
+	}
+}
