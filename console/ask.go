@@ -1,8 +1,6 @@
 package console
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"net/http"
 	"strconv"
@@ -16,47 +14,44 @@ import (
 // nameOf returns the workload or job that a URL made by [view.Path] names.
 func nameOf(r *http.Request) string { return view.Named(r.PathValue("name"), r.URL.Query()) }
 
-// number reads a parameter that counts; ok is false, and the answer written,
-// when it is no number from least to most.
-func parameter(w http.ResponseWriter, r *http.Request, name string, otherwise, least, most int) (n int, ok bool) {
+// parameter reads a parameter that counts, from least to most; more counts as most.
+func parameter(r *http.Request, name string, otherwise, least, most int) (int, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
-		return otherwise, true
+		return otherwise, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least {
-		problem(w, http.StatusBadRequest, trimtab.Invalidf("read %s %.40q: want a number from %d to %d", name, text, least, most))
-		return 0, false
+		return 0, trimtab.Invalidf("read %s %.40q: want a number from %d to %d", name, text, least, most)
 	}
-	return min(n, most), true
+	return min(n, most), nil
 }
 
-// unknown answers 404 for a workload that is neither configured nor seen.
-func unknown(w http.ResponseWriter, workload string) {
-	problem(w, http.StatusNotFound, fmt.Errorf("find workload %.300q: not configured and not seen", workload))
+// unknown says that a workload is neither configured nor seen.
+func unknown(workload string) error {
+	return notFound("find workload %.300q: not configured and not seen", workload)
 }
 
 // filterOf reads the parameters of a list of workloads.
-func filterOf(w http.ResponseWriter, r *http.Request) (f view.Filter, ok bool) {
+func filterOf(r *http.Request) (f view.Filter, err error) {
 	f.Query, f.Sort = r.URL.Query().Get("q"), r.URL.Query().Get("sort")
-	if err := f.Validate(); err != nil {
-		problem(w, http.StatusBadRequest, err)
-		return f, false
+	if err = f.Validate(); err != nil {
+		return f, err
 	}
-	if f.Limit, ok = parameter(w, r, "limit", view.DefaultRows, 1, view.MaxRows); ok {
-		f.Offset, ok = parameter(w, r, "offset", 0, 0, view.MaxRows)
+	if f.Limit, err = parameter(r, "limit", view.DefaultRows, 1, view.MaxRows); err == nil {
+		f.Offset, err = parameter(r, "offset", 0, 0, view.MaxRows)
 	}
-	return f, ok
+	return f, err
 }
 
-func (h *handler) status(w http.ResponseWriter, r *http.Request) {
-	f, ok := filterOf(w, r)
-	if !ok {
-		return
+func (h *handler) status(r *http.Request) (any, error) {
+	f, err := filterOf(r)
+	if err != nil {
+		return nil, err
 	}
-	hosts, ok := parameter(w, r, "hosts", 0, 0, view.MaxRows)
-	if !ok {
-		return
+	hosts, err := parameter(r, "hosts", 0, 0, view.MaxRows)
+	if err != nil {
+		return nil, err
 	}
 	now := time.Now()
 	s := h.view.Page(now, f)
@@ -64,62 +59,60 @@ func (h *handler) status(w http.ResponseWriter, r *http.Request) {
 		s.Tightest = h.view.Hosts(now, view.Filter{Limit: hosts}).Hosts
 	}
 	h.led(r.Context(), &s)
-	writeJSON(w, http.StatusOK, s)
+	return s, nil
 }
 
-func (h *handler) hosts(w http.ResponseWriter, r *http.Request) {
-	if f, ok := filterOf(w, r); ok {
-		writeJSON(w, http.StatusOK, h.view.Hosts(time.Now(), f))
+func (h *handler) hosts(r *http.Request) (any, error) {
+	f, err := filterOf(r)
+	if err != nil {
+		return nil, err
 	}
+	return h.view.Hosts(time.Now(), f), nil
 }
 
-func (h *handler) host(w http.ResponseWriter, r *http.Request) {
-	limit, ok := parameter(w, r, "limit", view.MaxKnobs, 1, view.MaxKnobs)
-	if !ok {
-		return
+func (h *handler) host(r *http.Request) (any, error) {
+	limit, err := parameter(r, "limit", view.MaxKnobs, 1, view.MaxKnobs)
+	if err != nil {
+		return nil, err
 	}
-	offset, ok := parameter(w, r, "offset", 0, 0, math.MaxInt32)
-	if !ok {
-		return
+	offset, err := parameter(r, "offset", 0, 0, math.MaxInt32)
+	if err != nil {
+		return nil, err
 	}
 	d, ok := h.view.Host(nameOf(r), r.URL.Query().Get("pool"), limit, offset, time.Now())
 	if !ok {
-		problem(w, http.StatusNotFound, fmt.Errorf("find host %.300q: it has reported no knob of this pool", nameOf(r)))
-		return
+		return nil, notFound("find host %.300q: it has reported no knob of this pool", nameOf(r))
 	}
-	writeJSON(w, http.StatusOK, d)
+	return d, nil
 }
 
-func (h *handler) explain(w http.ResponseWriter, r *http.Request) {
-	history, ok := parameter(w, r, "history", 0, 0, view.MaxDecisions)
-	if !ok {
-		return
+func (h *handler) explain(r *http.Request) (any, error) {
+	history, err := parameter(r, "history", 0, 0, view.MaxDecisions)
+	if err != nil {
+		return nil, err
 	}
-	observations, ok := parameter(w, r, "observations", 0, 0, view.MaxObservations)
-	if !ok {
-		return
+	observations, err := parameter(r, "observations", 0, 0, view.MaxObservations)
+	if err != nil {
+		return nil, err
 	}
 	e, ok := h.view.ExplainWith(nameOf(r), history, observations, time.Now())
 	if !ok {
-		unknown(w, nameOf(r))
-		return
+		return nil, unknown(nameOf(r))
 	}
-	writeJSON(w, http.StatusOK, e)
+	return e, nil
 }
 
-func (h *handler) history(w http.ResponseWriter, r *http.Request) {
+func (h *handler) history(r *http.Request) (any, error) {
 	now := time.Now()
 	since, err := sinceOf(r.URL.Query().Get("since"), now)
 	if err != nil {
-		problem(w, http.StatusBadRequest, err)
-		return
+		return nil, err
 	}
 	out, ok := h.view.History(nameOf(r), since, now)
 	if !ok {
-		unknown(w, nameOf(r))
-		return
+		return nil, unknown(nameOf(r))
 	}
-	writeJSON(w, http.StatusOK, out)
+	return out, nil
 }
 
 // sinceOf reads a time, or how long ago.
@@ -144,62 +137,49 @@ func sinceOf(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, trimtab.Invalidf("read since %.40q: want a time like 2026-01-02T15:04:05Z, or how long ago, like 15m or 7d", text)
 }
 
-func (h *handler) decisions(w http.ResponseWriter, r *http.Request) {
-	limit, ok := parameter(w, r, "limit", view.DefaultDecisions, 1, view.MaxDecisions)
-	if !ok {
-		return
+func (h *handler) decisions(r *http.Request) (any, error) {
+	limit, err := parameter(r, "limit", view.DefaultDecisions, 1, view.MaxDecisions)
+	if err != nil {
+		return nil, err
 	}
 	out, ok, err := h.view.Decisions(nameOf(r), r.URL.Query().Get("before"), limit, time.Now())
-	switch {
-	case err != nil:
-		problem(w, http.StatusBadRequest, err)
-	case !ok:
-		unknown(w, nameOf(r))
-	default:
-		writeJSON(w, http.StatusOK, out)
+	if err == nil && !ok {
+		err = unknown(nameOf(r))
 	}
+	return out, err
 }
 
-func (h *handler) plan(w http.ResponseWriter, _ *http.Request) {
-	p := h.view.Planned()
-	if p == nil {
-		problem(w, http.StatusNotFound, errors.New("find plan: none was made yet"))
-		return
+func (h *handler) plan(*http.Request) (any, error) {
+	if p := h.view.Planned(); p != nil {
+		return p, nil
 	}
-	writeJSON(w, http.StatusOK, p)
+	return nil, notFound("find plan: none was made yet")
 }
 
-func (h *handler) fairness(w http.ResponseWriter, _ *http.Request) {
-	a, ok := h.view.Audited()
-	if !ok {
-		problem(w, http.StatusNotFound, errors.New("find audit: no plan was audited yet"))
-		return
+func (h *handler) fairness(*http.Request) (any, error) {
+	if a, ok := h.view.Audited(); ok {
+		return a, nil
 	}
-	writeJSON(w, http.StatusOK, a)
+	return nil, notFound("find audit: no plan was audited yet")
 }
 
-func (h *handler) applied(w http.ResponseWriter, r *http.Request) {
-	p := h.view.Applied(r.PathValue("plan"))
-	if p == nil {
-		problem(w, http.StatusNotFound, fmt.Errorf("find answer to apply %.100s: none yet", r.PathValue("plan")))
-		return
+func (h *handler) applied(r *http.Request) (any, error) {
+	if p := h.view.Applied(r.PathValue("plan")); p != nil {
+		return p, nil
 	}
-	writeJSON(w, http.StatusOK, p)
+	return nil, notFound("find answer to apply %.100s: none yet", r.PathValue("plan"))
 }
 
-func (h *handler) diff(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, h.view.Differences())
-}
+func (h *handler) diff(*http.Request) (any, error) { return h.view.Differences(), nil }
 
-func (h *handler) patch(w http.ResponseWriter, r *http.Request) {
+func (h *handler) patch(r *http.Request) (any, error) {
 	name := nameOf(r)
 	p, advised, ok := h.view.Patch(name)
 	switch {
 	case !ok:
-		unknown(w, name)
+		return nil, unknown(name)
 	case !advised:
-		problem(w, http.StatusNotFound, fmt.Errorf("find advice for %.300q: no decision was made yet", name))
-	default:
-		writeJSON(w, http.StatusOK, p)
+		return nil, notFound("find advice for %.300q: no decision was made yet", name)
 	}
+	return p, nil
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -23,112 +24,97 @@ type batch struct {
 
 func (h batch) route(mux *http.ServeMux) {
 	const at = "/api/v1/batch"
-	mux.HandleFunc("GET "+at, func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, h.view.Batch(time.Now())) })
-	mux.HandleFunc("GET "+at+"/{job}", h.job)
-	mux.HandleFunc("GET "+at+"/{job}/{task}", h.task)
-	mux.HandleFunc("POST "+at, h.change)
-}
-
-func noBatchJob(name string) error {
-	return fmt.Errorf("find job %.100q: no job manager told of one of that name", name)
-}
-
-func (h batch) job(w http.ResponseWriter, r *http.Request) {
-	j, ok := h.view.BatchJob(r.PathValue("job"))
-	if !ok {
-		problem(w, http.StatusNotFound, noBatchJob(r.PathValue("job")))
-		return
+	for path, a := range map[string]reply{"GET " + at: h.all, "GET " + at + "/{job}": h.job, "GET " + at + "/{job}/{task}": h.task, "POST " + at: h.change} {
+		mux.Handle(path, a)
 	}
-	writeJSON(w, http.StatusOK, j)
 }
+
+func (h batch) all(*http.Request) (any, error) { return h.view.Batch(time.Now()), nil }
+
+func (h batch) job(r *http.Request) (any, error) { return h.jobOf(r.PathValue("job")) }
 
 // task answers with one task, and the last lines of its newest attempt.
-func (h batch) task(w http.ResponseWriter, r *http.Request) {
-	t, err := h.taskOf(r.PathValue("job"), r.PathValue("task"))
-	if err != nil {
-		problem(w, http.StatusNotFound, err)
-		return
+func (h batch) task(r *http.Request) (any, error) {
+	return h.taskOf(r.PathValue("job"), r.PathValue("task"))
+}
+
+func (h batch) jobOf(name string) (*view.JobState, error) {
+	if j, ok := h.view.BatchJob(name); ok {
+		return j, nil
 	}
-	writeJSON(w, http.StatusOK, t)
+	return nil, notFound("find job %.100q: no job manager told of one of that name", name)
 }
 
 func (h batch) taskOf(job, task string) (*view.TaskState, error) {
-	j, ok := h.view.BatchJob(job)
-	if !ok {
-		return nil, noBatchJob(job)
+	j, err := h.jobOf(job)
+	if err != nil {
+		return nil, err
 	}
 	t, ok := h.view.BatchTask(j, task)
 	switch {
 	case ok:
 		return t, nil
 	case j.Omitted > 0:
-		return nil, fmt.Errorf("find task %.100q of job %s: it is none of the %d that are told of; %d that went well are left out", task, job, len(j.Tasks), j.Omitted)
+		return nil, notFound("find task %.100q of job %s: it is none of the %d that are told of; %d that went well are left out", task, job, len(j.Tasks), j.Omitted)
 	}
-	return nil, fmt.Errorf("find task %.100q: job %s has none of that name", task, job)
+	return nil, notFound("find task %.100q: job %s has none of that name", task, job)
 }
 
 // change gives a request to the job manager: it answers when that is stored on the
 // bus.
-func (h batch) change(w http.ResponseWriter, r *http.Request) {
+func (h batch) change(r *http.Request) (any, error) {
 	q := new(speculation.JobRequest)
-	if code, err := readJSON(w, r, maxBatchBody, q); err != nil {
-		problem(w, code, fmt.Errorf("read request on jobs: %w", err))
-		return
+	if err := readJSON(r, maxBatchBody, q); err != nil {
+		return nil, fmt.Errorf("read request on jobs: %w", err)
 	}
 	q.Time = time.Now()
-	if q.Pool == "" {
-		q.Pool = h.view.Pool()
-	}
-	if q.Verb == "" {
-		q.Verb = speculation.SubmitJob
-	}
+	q.Pool, q.Verb = cmp.Or(q.Pool, h.view.Pool()), cmp.Or(q.Verb, speculation.SubmitJob)
 	if q.ID == "" {
 		q.ID = rand.Text()
 	}
 	if err := q.Validate(); err != nil {
-		problem(w, http.StatusBadRequest, err)
-		return
+		return nil, refusal{err, http.StatusBadRequest}
 	}
-	if code, err := h.refuses(q); err != nil {
-		problem(w, code, err)
-		return
+	if err := h.refuses(q); err != nil {
+		return nil, err
 	}
 	if h.request == nil {
-		problem(w, http.StatusNotImplemented, errors.New("this process gives no requests to the bus"))
-		return
+		return nil, refusal{errors.New("this process gives no requests to the bus"), http.StatusNotImplemented}
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), commandWithin)
 	defer cancel()
 	if err := h.request(ctx, q); err != nil {
-		problem(w, http.StatusServiceUnavailable, fmt.Errorf("%s job %s: %w", q.Verb, q.Job.Name, err))
-		return
+		return nil, refusal{fmt.Errorf("%s job %s: %w", q.Verb, q.Job.Name, err), http.StatusServiceUnavailable}
 	}
 	taken := *q // a copy that is not changed any more
 	taken.Job.Tasks = nil
-	writeJSON(w, http.StatusAccepted, &taken)
+	return accepted{http.StatusAccepted, &taken}, nil
 }
 
 // refuses returns the error that the job manager would have, as far as it can be known here: the
 // manager itself does not answer.
-func (h batch) refuses(q *speculation.JobRequest) (int, error) {
-	j, ok := h.view.BatchJob(q.Job.Name)
+func (h batch) refuses(q *speculation.JobRequest) error {
+	conflict := func(format string, args ...any) error {
+		return refusal{fmt.Errorf(format, args...), http.StatusConflict}
+	}
+	j, err := h.jobOf(q.Job.Name)
 	switch {
 	case q.Verb == speculation.SubmitJob:
-		if ok && !speculation.Over(j.State) {
-			return http.StatusConflict, fmt.Errorf("submit job %s: one of that name is %s; cancel it, or take another name", q.Job.Name, j.State)
+		if err == nil && !speculation.Over(j.State) {
+			return conflict("submit job %s: one of that name is %s; cancel it, or take another name", q.Job.Name, j.State)
 		}
-		return 0, nil
-	case !ok:
-		return http.StatusNotFound, noBatchJob(q.Job.Name)
+		return nil
+	case err != nil:
+		return err
 	case speculation.Over(j.State):
-		return http.StatusConflict, fmt.Errorf("%s job %s: it is %s", q.Verb, q.Job.Name, j.State)
+		return conflict("%s job %s: it is %s", q.Verb, q.Job.Name, j.State)
 	case q.Verb == speculation.CancelJob:
-		return 0, nil
+		return nil
 	}
 	if t, err := h.taskOf(q.Job.Name, q.Task); err != nil && j.Omitted == 0 {
-		return http.StatusNotFound, err
+		return err
 	} else if err == nil && speculation.Over(t.State) {
-		return http.StatusConflict, fmt.Errorf("%s task %s of job %s: it is %s", q.Verb, q.Task, q.Job.Name, t.State)
+		return conflict("%s task %s of job %s: it is %s", q.Verb, q.Task, q.Job.Name, t.State)
 	}
-	return 0, nil
+	return nil
 }

@@ -2,11 +2,8 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"time"
 
@@ -20,41 +17,25 @@ const maxBody = 64 << 10
 // to find out whether it did.
 const commandWithin = 3 * time.Second
 
-// readJSON reads the body of a request, of at most most bytes, into v. With an error it returns the
-// status to answer.
-func readJSON(w http.ResponseWriter, r *http.Request, most int64, v any) (int, error) {
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		return http.StatusUnsupportedMediaType, errors.New("Content-Type must be application/json")
-	}
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
-	if err != nil {
-		return http.StatusRequestEntityTooLarge, err
-	}
-	return http.StatusBadRequest, json.Unmarshal(b, v)
-}
-
-func (h *handler) command(w http.ResponseWriter, r *http.Request) {
+func (h *handler) command(r *http.Request) (any, error) {
 	c := new(trimtab.Command)
-	if code, err := readJSON(w, r, maxBody, c); err != nil {
-		problem(w, code, fmt.Errorf("read command: %w", err))
-		return
+	if err := readJSON(r, maxBody, c); err != nil {
+		return nil, fmt.Errorf("read command: %w", err)
 	}
 	c.Time = time.Now()
 	if c.Pool == "" {
 		c.Pool = h.view.Pool()
 	}
 	if err := c.Validate(); err != nil {
-		problem(w, http.StatusBadRequest, err)
-		return
+		return nil, refusal{err, http.StatusBadRequest}
 	}
 	// A person waits for it.
 	ctx, cancel := context.WithTimeout(r.Context(), commandWithin)
 	defer cancel()
 	if err := h.options.Send(ctx, c); err != nil {
-		problem(w, http.StatusServiceUnavailable, fmt.Errorf("send %s: %w", c.Verb, err))
-		return
+		return nil, refusal{fmt.Errorf("send %s: %w", c.Verb, err), http.StatusServiceUnavailable}
 	}
-	writeJSON(w, http.StatusAccepted, c)
+	return accepted{http.StatusAccepted, c}, nil
 }
 
 func (h *handler) reload(w http.ResponseWriter, r *http.Request) {

@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -107,26 +106,18 @@ func (h *handler) routeHealth(mux *http.ServeMux) {
 }
 
 func (h *handler) routeAPI(mux *http.ServeMux) {
-	const api = "/api/v1/"
-	mux.HandleFunc("GET "+api+"status", h.status)
-	mux.HandleFunc("GET "+api+"hosts", h.hosts)
-	mux.HandleFunc("GET "+api+"hosts/{name}", h.host)
-	mux.HandleFunc("GET "+api+"workloads/{name}", h.explain)
-	mux.HandleFunc("GET "+api+"workloads/{name}/history", h.history)
-	mux.HandleFunc("GET "+api+"workloads/{name}/decisions", h.decisions)
-	mux.HandleFunc("GET "+api+"workloads/{name}/patch", h.patch)
-	mux.HandleFunc("GET "+api+"pipeline", h.pipeline)
-	mux.HandleFunc("GET "+api+"fairness", h.fairness)
-	mux.HandleFunc("GET "+api+"what-if", h.whatIf)
-	mux.HandleFunc("GET "+api+"report", h.report)
-	mux.HandleFunc("GET "+api+"plan", h.plan)
-	mux.HandleFunc("GET "+api+"applied/{plan}", h.applied)
-	mux.HandleFunc("GET "+api+"diff", h.diff)
-	mux.HandleFunc("GET "+api+"config", h.config)
-	mux.HandleFunc("GET "+api+"debug/{name}", h.debug)
-	mux.HandleFunc("POST "+api+"commands", h.command)
-	mux.HandleFunc("GET "+api+"colocation", h.colocations)
-	mux.HandleFunc("GET "+api+"colocation/{name}", h.colocation)
+	for path, a := range map[string]reply{
+		"GET /api/v1/status": h.status, "GET /api/v1/hosts": h.hosts, "GET /api/v1/hosts/{name}": h.host,
+		"GET /api/v1/workloads/{name}": h.explain, "GET /api/v1/workloads/{name}/history": h.history,
+		"GET /api/v1/workloads/{name}/decisions": h.decisions, "GET /api/v1/workloads/{name}/patch": h.patch,
+		"GET /api/v1/pipeline": h.pipeline, "GET /api/v1/fairness": h.fairness, "GET /api/v1/what-if": h.whatIf, "GET /api/v1/report": h.report,
+		"GET /api/v1/plan": h.plan, "GET /api/v1/applied/{plan}": h.applied, "GET /api/v1/diff": h.diff, "POST /api/v1/commands": h.command,
+		"GET /api/v1/colocation": h.colocations, "GET /api/v1/colocation/{name}": h.colocation,
+	} {
+		mux.Handle(path, a)
+	}
+	mux.HandleFunc("GET /api/v1/config", h.config)
+	mux.HandleFunc("GET /api/v1/debug/{name}", h.debug)
 	h.routeJobs(mux)
 	batch{h.view, h.options.Request}.route(mux)
 }
@@ -243,20 +234,4 @@ func (h *handler) ready(w http.ResponseWriter, _ *http.Request) {
 		}
 		fmt.Fprintf(w, "%s: %s%s\n", name, strings.ReplaceAll(bad[name], "\n", "; "), at)
 	}
-}
-
-func writeJSON(w http.ResponseWriter, code int, v any) {
-	b, err := json.Marshal(v)
-	if err != nil {
-		http.Error(w, "trimtab: print answer: "+err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
-	// A client that went away is not our error.
-	_, _ = w.Write(append(b, '\n'))
-}
-
-func problem(w http.ResponseWriter, code int, err error) {
-	writeJSON(w, code, map[string]string{"error": err.Error()})
 }

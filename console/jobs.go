@@ -4,13 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"strings"
 	"time"
 
-	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/console/view"
 )
 
@@ -35,11 +32,11 @@ const maxJobBody = 8 << 10
 
 func (h *handler) routeJobs(mux *http.ServeMux) {
 	const at = "/api/v1/jobs"
-	mux.HandleFunc("GET "+at, h.withJobs(func(j Jobs, w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, j.Colocation()) }))
-	mux.HandleFunc("GET "+at+"/{id...}", h.withJobs(oneJob))
-	mux.HandleFunc("POST "+at, h.withJobs(registerJob))
-	mux.HandleFunc("POST "+at+"/{id...}", h.withJobs(reportJob))
-	mux.HandleFunc("DELETE "+at+"/{id...}", h.withJobs(removeJob))
+	mux.Handle("GET "+at, h.withJobs(func(j Jobs, _ *http.Request) (any, error) { return j.Colocation(), nil }))
+	mux.Handle("GET "+at+"/{id...}", h.withJobs(oneJob))
+	mux.Handle("POST "+at, h.withJobs(registerJob))
+	mux.Handle("POST "+at+"/{id...}", h.withJobs(reportJob))
+	mux.Handle("DELETE "+at+"/{id...}", h.withJobs(removeJob))
 }
 
 // jobsNow returns the jobs of this host; nil: no part of the process manages jobs.
@@ -50,109 +47,79 @@ func (h *handler) jobsNow() Jobs {
 	return h.options.Jobs()
 }
 
-func (h *handler) withJobs(serve func(Jobs, http.ResponseWriter, *http.Request)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
+func (h *handler) withJobs(serve func(Jobs, *http.Request) (any, error)) reply {
+	return func(r *http.Request) (any, error) {
 		j := h.jobsNow()
 		if j == nil {
-			problem(w, http.StatusNotImplemented, errors.New("find jobs: this process keeps no best-effort jobs: they are kept by the agent of each host (or by trimtab run), with a section colocate in its configuration; what a console heard of them is at /api/v1/colocation"))
-			return
+			return nil, refusal{errors.New("find jobs: this process keeps no best-effort jobs: they are kept by the agent of each host (or by trimtab run), with a section colocate in its configuration; what a console heard of them is at /api/v1/colocation"), http.StatusNotImplemented}
 		}
-		serve(j, w, r)
+		v, err := serve(j, r)
+		if err != nil && statusOf(err) == http.StatusInternalServerError {
+			err = refusal{err, http.StatusServiceUnavailable}
+		}
+		return v, err
 	}
 }
 
 // colocations answers with the best-effort jobs of all hosts, or of those that have the named job
 // or service.
-func (h *handler) colocations(w http.ResponseWriter, r *http.Request) {
+func (h *handler) colocations(r *http.Request) (any, error) {
 	q := r.URL.Query()
-	writeJSON(w, http.StatusOK, h.view.Colocations(time.Now(), view.JobFilter{Job: q.Get("job"), Service: q.Get("service")}))
+	return h.view.Colocations(time.Now(), view.JobFilter{Job: q.Get("job"), Service: q.Get("service")}), nil
 }
 
 // colocation answers with all that is known of the jobs of one host.
-func (h *handler) colocation(w http.ResponseWriter, r *http.Request) {
-	name := view.Named(r.PathValue("name"), r.URL.Query())
-	c, ok := h.view.Colocation(name, time.Now())
+func (h *handler) colocation(r *http.Request) (any, error) {
+	c, ok := h.view.Colocation(nameOf(r), time.Now())
 	if !ok {
-		problem(w, http.StatusNotFound, fmt.Errorf("find best-effort jobs of host %.100q: it was not heard of within the last 15 minutes", name))
-		return
+		return nil, notFound("find best-effort jobs of host %.100q: it was not heard of within the last 15 minutes", nameOf(r))
 	}
-	writeJSON(w, http.StatusOK, c)
+	return c, nil
 }
 
-func oneJob(j Jobs, w http.ResponseWriter, r *http.Request) {
+func oneJob(j Jobs, r *http.Request) (any, error) {
 	id := r.PathValue("id")
 	for _, job := range j.Colocation().Jobs {
 		if job.Named(id) {
-			writeJSON(w, http.StatusOK, job)
-			return
+			return job, nil
 		}
 	}
-	jobProblem(w, fmt.Errorf("find job %.100q: %w", id, ErrNoJob))
+	return nil, fmt.Errorf("find job %.100q: %w", id, ErrNoJob)
 }
 
-func registerJob(j Jobs, w http.ResponseWriter, r *http.Request) {
-	b, ok := jobBody(w, r)
-	if !ok {
-		return
+func registerJob(j Jobs, r *http.Request) (any, error) {
+	b, err := jobBody(r)
+	if err != nil {
+		return nil, err
 	}
 	id, err := j.Register(b)
-	if err != nil {
-		jobProblem(w, err)
-		return
-	}
-	writeJSON(w, http.StatusCreated, map[string]string{"id": id})
+	return accepted{http.StatusCreated, map[string]string{"id": id}}, err
 }
 
-func reportJob(j Jobs, w http.ResponseWriter, r *http.Request) {
+func reportJob(j Jobs, r *http.Request) (any, error) {
 	id, ok := strings.CutSuffix(r.PathValue("id"), "/progress")
 	if !ok || id == "" {
-		problem(w, http.StatusNotFound, errors.New("report progress: send it to /api/v1/jobs/ID/progress"))
-		return
+		return nil, notFound("report progress: send it to /api/v1/jobs/ID/progress")
 	}
-	b, ok := jobBody(w, r)
-	if !ok {
-		return
-	}
-	if err := j.Report(id, b); err != nil {
-		jobProblem(w, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-func removeJob(j Jobs, w http.ResponseWriter, r *http.Request) {
-	if err := j.Remove(r.PathValue("id")); err != nil {
-		jobProblem(w, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
-// jobBody reads a small JSON body. If that fails, it answers the request with the error.
-func jobBody(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
-		problem(w, http.StatusUnsupportedMediaType, errors.New("read job: Content-Type must be application/json"))
-		return nil, false
-	}
-	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxJobBody))
+	b, err := jobBody(r)
 	if err != nil {
-		problem(w, http.StatusRequestEntityTooLarge, fmt.Errorf("read job: %w", err))
-		return nil, false
+		return nil, err
+	}
+	return accepted{status: http.StatusNoContent}, j.Report(id, b)
+}
+
+func removeJob(j Jobs, r *http.Request) (any, error) {
+	return accepted{status: http.StatusNoContent}, j.Remove(r.PathValue("id"))
+}
+
+// jobBody reads a small JSON body.
+func jobBody(r *http.Request) ([]byte, error) {
+	b, err := readBody(r, maxJobBody)
+	if err != nil {
+		return nil, fmt.Errorf("read job: %w", err)
 	}
 	if !json.Valid(b) {
-		problem(w, http.StatusBadRequest, errors.New("read job: the body is not JSON"))
-		return nil, false
+		return nil, refusal{errors.New("read job: the body is not JSON"), http.StatusBadRequest}
 	}
-	return b, true
-}
-
-func jobProblem(w http.ResponseWriter, err error) {
-	switch {
-	case errors.Is(err, ErrNoJob):
-		problem(w, http.StatusNotFound, err)
-	case errors.Is(err, trimtab.ErrInvalid):
-		problem(w, http.StatusBadRequest, err)
-	default:
-		problem(w, http.StatusServiceUnavailable, err)
-	}
+	return b, nil
 }

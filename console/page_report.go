@@ -40,14 +40,13 @@ const reportSince = "7d"
 const rowsFirst = 50
 
 // report answers GET /api/v1/report?since=7d.
-func (h *handler) report(w http.ResponseWriter, r *http.Request) {
+func (h *handler) report(r *http.Request) (any, error) {
 	now := time.Now()
 	since, err := sinceOf(r.URL.Query().Get("since"), now)
 	if err != nil {
-		problem(w, http.StatusBadRequest, err)
-		return
+		return nil, err
 	}
-	writeJSON(w, http.StatusOK, h.view.Report(since, now))
+	return h.view.Report(since, now), nil
 }
 
 func (s *site) drawReport(w http.ResponseWriter, r *http.Request) {

@@ -118,6 +118,4 @@ func waits(stages []view.StageState, q bus.Queue, now time.Time) {
 	}
 }
 
-func (h *handler) pipeline(w http.ResponseWriter, r *http.Request) {
-	writeJSON(w, http.StatusOK, h.pipelineState(r.Context()))
-}
+func (h *handler) pipeline(r *http.Request) (any, error) { return h.pipelineState(r.Context()), nil }

@@ -44,31 +44,12 @@ func (h *handler) whatIfNow(ctx context.Context, change whatif.Change) (*whatif.
 }
 
 // whatIf answers GET /api/v1/what-if?capacity:cpu=6&slo:checkout=200ms&weight:shop=2.
-func (h *handler) whatIf(w http.ResponseWriter, r *http.Request) {
+func (h *handler) whatIf(r *http.Request) (any, error) {
 	change, err := changeOf(r.URL.Query())
 	if err != nil {
-		problem(w, http.StatusBadRequest, err)
-		return
+		return nil, err
 	}
-	out, err := h.whatIfNow(r.Context(), change)
-	if err != nil {
-		problem(w, statusOf(err), err)
-		return
-	}
-	writeJSON(w, http.StatusOK, out)
-}
-
-// statusOf is the HTTP status of an error of a question.
-func statusOf(err error) int {
-	switch {
-	case errors.Is(err, errBusy):
-		return http.StatusServiceUnavailable
-	case errors.Is(err, trimtab.ErrUnsupported):
-		return http.StatusNotImplemented
-	case errors.Is(err, trimtab.ErrInvalid), errors.Is(err, trimtab.ErrInfeasible):
-		return http.StatusBadRequest
-	}
-	return http.StatusInternalServerError
+	return h.whatIfNow(r.Context(), change)
 }
 
 // maxChanges is the largest number of changes in one question.

@@ -256,7 +256,7 @@ func (b *reply) Read(p []byte) (int, error) {
 	}
 	n, err := b.ReadCloser.Read(p)
 	switch {
-	case err == io.EOF:
+	case errors.Is(err, io.EOF):
 		b.end(true)
 	case err != nil:
 		b.end(false)

@@ -62,7 +62,7 @@ func stayLean(ctx context.Context, room uint64) {
 			case <-t.C:
 			}
 			if failed == nil && tick%dropEvery == 0 {
-				_, failed = dropPages()
+				failed = dropPages()
 			}
 			metrics.Read(live)
 			if p := growth(live[0].Value.Uint64(), room); !fixed && (p < now*9/10 || p > now*11/10) {

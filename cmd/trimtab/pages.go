@@ -21,27 +21,23 @@ func shrinkPages() error {
 		return err
 	}
 	_ = mapSingly(own) // without, the process works, too, and takes more memory
-	_, err = dropPages()
-	return err
+	return dropPages()
 }
 
 // dropPages drops the resident pages of this program's own file: code and constants that ran
 // once, mostly at the start, count as resident until the kernel needs memory. A page that is used
-// again comes from the page cache, also where the file was replaced or removed. It returns how
-// many bytes were resident.
-func dropPages() (int64, error) {
+// again comes from the page cache, also where the file was replaced or removed.
+func dropPages() error {
 	own, err := ownPages()
 	if err != nil {
-		return 0, err
+		return err
 	}
-	sum := int64(0)
 	for _, m := range own {
 		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, m.start, m.end-m.start, syscall.MADV_DONTNEED); errno != 0 {
-			return sum, fmt.Errorf("drop pages of the program: %w", errno)
+			return fmt.Errorf("drop pages of the program: %w", errno)
 		}
-		sum += m.resident
 	}
-	return sum, nil
+	return nil
 }
 
 // ownPages returns what [ownClean] finds of this process.

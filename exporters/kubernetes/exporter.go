@@ -93,6 +93,10 @@ type Exporter struct {
 // state is the known state of one workload.
 type state struct {
 	Workload
+	// limits are those of its serving pods, by resource, in the last report that had any of its pods,
+	// which came at told.
+	limits map[string][]float64
+	told   time.Time
 	// peaks are the highest bounds of the load, by hour.
 	peaks map[int64]float64
 }
@@ -135,7 +139,7 @@ func (e *Exporter) Observe(v trimtab.Value) {
 		}
 	case *trimtab.Holding:
 		if v.Pool == e.config.Pool {
-			e.newest.Observe(newest.Only(v, func(k *trimtab.KnobState) bool { return e.declares(k.Workload) && k.Standing != nil }), e.now())
+			e.holds(v)
 		}
 	case *trimtab.Estimate:
 		if s := e.workloads[v.Workload]; s != nil {

@@ -214,6 +214,11 @@ func TestStartValuesAreTheMedianOfWhatPodsHaveAndGoWhenNothingIsHeld(t *testing.
 	if got := x.starts(); got != "map[shop.Deployment.checkout.app.cpu:800m]" {
 		t.Errorf("%s", got)
 	}
+	x.hold("")
+	x.later(writeAfter)
+	if got := x.starts(); got != "map[shop.Deployment.checkout.app.cpu:800m]" {
+		t.Errorf("while there is no pod, %s", got)
+	}
 	writes := len(x.Writes())
 	x.hold("", 0.7, 0.805, 2)
 	x.later(writeAfter)

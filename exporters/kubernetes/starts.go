@@ -11,6 +11,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/kube"
+	"github.com/trimtab/trimtab/internal/newest"
 )
 
 const (
@@ -46,22 +47,43 @@ func (e *Exporter) requests(workload string) bool {
 	return false
 }
 
-// limits returns the limits of a workload's serving pods, by resource, in order, as actuators reported them
-// lately; told says that any ever did.
-func (e *Exporter) limits(workload string) (out map[string][]float64, told bool) {
-	out = map[string][]float64{}
+// holds reads the values of an actuator's knobs. A workload without pods keeps the limits of its
+// last ones, with which the next begin.
+func (e *Exporter) holds(h *trimtab.Holding) {
+	kept := newest.Only(h, func(k *trimtab.KnobState) bool { return e.declares(k.Workload) && k.Standing != nil })
+	e.newest.Observe(kept, e.now())
+	names := map[string]bool{}
+	for i := range kept.Targets {
+		names[kept.Targets[i].Workload] = true
+	}
+	for name := range names {
+		if limits := e.limits(name); limits != nil {
+			s := e.workloads[name]
+			s.limits, s.told = limits, e.now()
+		}
+	}
+}
+
+// limits returns the limits of a workload's serving pods, by resource, by the reports that are young
+// enough; nil: these have none of its pods.
+func (e *Exporter) limits(workload string) (out map[string][]float64) {
 	for _, h := range e.newest.On(workload) {
+		if e.now().Sub(h.Heard()) > forgetAfter {
+			continue
+		}
 		for _, k := range h.Of(workload) {
 			if k.Resource == trimtab.Replicas || k.Reserves {
 				continue // start values are limits
 			}
-			told = true
-			if e.now().Sub(h.Heard()) <= forgetAfter && k.Problem == "" && k.Barred == "" && k.Standing.Phase == "" && !k.InForce().Unlimited && h.LeaseLeft > 0 && !h.Paused {
+			if out == nil {
+				out = map[string][]float64{}
+			}
+			if k.Problem == "" && k.Barred == "" && k.Standing.Phase == "" && !k.InForce().Unlimited && h.LeaseLeft > 0 && !h.Paused {
 				out[k.Resource] = append(out[k.Resource], k.InForce().Value)
 			}
 		}
 	}
-	return out, told
+	return out
 }
 
 // wanted returns the start values to write: the median of the serving pods' values, so that a new
@@ -69,9 +91,9 @@ func (e *Exporter) limits(workload string) (out map[string][]float64, told bool)
 func (e *Exporter) wanted(cluster *kube.Cluster) map[string]float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	out := map[string]float64{}
-	for name, s := range e.workloads {
-		if s.Mode != trimtab.Act {
+	out, now := map[string]float64{}, e.now()
+	for _, s := range e.workloads {
+		if s.Mode != trimtab.Act || now.Sub(s.told) > forgetAfter {
 			continue
 		}
 		of, err := cluster.WorkloadOf(s.Ref)
@@ -83,8 +105,7 @@ func (e *Exporter) wanted(cluster *kube.Cluster) map[string]float64 {
 		if c == nil {
 			continue
 		}
-		limits, _ := e.limits(name)
-		for resource, all := range limits {
+		for resource, all := range s.limits {
 			key := startKey(s.Ref, c.Name, resource)
 			limit, limited := c.Resources.Limits[resource]
 			if !limited || len(key) > maxKey {
@@ -129,8 +150,8 @@ func (e *Exporter) writeStarts(ctx context.Context, cluster *kube.Cluster) {
 func (e *Exporter) heard() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for name := range e.workloads {
-		if _, told := e.limits(name); told {
+	for _, s := range e.workloads {
+		if !s.told.IsZero() {
 			return true
 		}
 	}

@@ -65,3 +65,17 @@ func TestOfManyPlacesTheSameArePushedEachTime(t *testing.T) {
 		}
 	}
 }
+
+func TestAWorkloadThatIsHeldHasNoTarget(t *testing.T) {
+	f := &figures{newest: newest.Model{MaxWorkloads: maxWorkloads}}
+	began, want := time.Unix(1, 0), 2.0
+	f.observe(began, &trimtab.Plan{Pool: "p", Sequence: 1, Time: began, Actions: []trimtab.Action{
+		{KnobID: trimtab.KnobID{Workload: "w", Resource: "cpu"}, Why: trimtab.Reason{Target: &want, Demand: &want}}}})
+	if v := f.values("w"); v[target] == nil || *v[target] != 2 || v[demand] == nil {
+		t.Errorf("%v", v)
+	}
+	f.observe(began, &trimtab.Plan{Pool: "p", Sequence: 2, Time: began, Held: map[string]trimtab.Held{"w": {Text: "no spans"}}})
+	if v := f.values("w"); v[target] != nil || v[demand] != nil {
+		t.Errorf("%v", v)
+	}
+}

@@ -299,3 +299,17 @@ func exposition(t *testing.T, s *metric.Set) string {
 	}
 	return b.String()
 }
+
+func TestWhatComesLateChangesNoGauge(t *testing.T) {
+	set := metric.NewSet()
+	e := New(set)
+	e.SetPatience(time.Hour)
+	now := time.Now()
+	for i, v := range []float64{3, 1} { // the second is older
+		at := now.Add(-time.Duration(i) * time.Second)
+		e.Observe(&trimtab.Estimate{Workload: "w", Time: at, Performance: &v})
+		e.Observe(&trimtab.Plan{Pool: "p", Epoch: 1, Sequence: uint64(9 - i), Time: at, Capacity: v, Actions: []trimtab.Action{
+			{KnobID: trimtab.KnobID{Workload: "w", Resource: "cpu"}, Why: trimtab.Reason{Target: &v}}}})
+		wants(t, set, `trimtab_workload_performance{workload="w"} 3`, `trimtab_workload_target{workload="w"} 3`, `trimtab_pool_capacity{pool="p"} 3`)
+	}
+}

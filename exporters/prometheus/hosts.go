@@ -148,7 +148,9 @@ func (e *Exporter) allocate(name string, w *workload) {
 func (e *Exporter) host(h *host, is *newest.Host) {
 	sums := is.Sums()
 	for resource := range is.Capacity {
-		sums[resource] = sums[resource] // 0 where it gives nothing out
+		if _, gives := sums[resource]; !gives {
+			sums[resource] = newest.Sum{}
+		}
 	}
 	for resource := range h.resources {
 		if _, still := sums[resource]; !still {
