@@ -118,7 +118,8 @@ demo-short: ## two short headless demos, with cgroups and without root, whose re
 bench: build ## every figure: ingestion, how often bands hold, reaction, planning, idle, what many workloads and hosts cost
 	go run ./lab/bench/ingest
 	bin/trimtab-lab sim services --coverage --seeds 10 --seconds 300 --policy njc --scenario peaks --pool 2
-	bin/trimtab-lab sim services --coverage --seeds 10 --seconds 300 --policy njc --scenario tight,over132
+	bin/trimtab-lab sim services --coverage --seeds 10 --seconds 300 --policy njc --scenario tight,unequal,culprit,over132
+	bin/trimtab-lab sim services --coverage --seeds 10 --seconds 300 --policy njc:always --scenario peaks
 	for n in 10000 100000 1000000; do bin/trimtab-lab bench drf --tenants $$n --resources $$n || exit 1; done
 	bin/trimtab-lab bench drf --tenants 100000 --resources 10000
 	bin/trimtab-lab bench drf --tenants 1000000 --resources 100000 --deadline-part 0.1

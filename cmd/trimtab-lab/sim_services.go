@@ -69,7 +69,7 @@ func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scena
 		fmt.Fprintf(w, "\t%s", strings.ToUpper(objective))
 	}
 	if c.Coverage {
-		fmt.Fprint(w, "\tBAND\tAT THE KNEE\tWIDTH THERE")
+		fmt.Fprint(w, "\tBAND\tAT THE KNEE\tWIDTH THERE\tSHOWN\tWIDTH\tMOVING")
 	}
 	fmt.Fprintln(w)
 	for _, policy := range c.Policy {
@@ -156,9 +156,11 @@ func row(w *tabwriter.Writer, s *services.Scenario, policy, signal string, runs 
 // the mean width of the bands there.
 func coverage(c *services.Covered) string {
 	if c.Points == 0 {
-		return "\t–\t–\t–"
+		return "\t–\t–\t–\t–\t–\t–"
 	}
-	return fmt.Sprintf("\t%.3f\t%.3f\t%.3f", c.Inside/c.Points, c.KneeInside/max(c.Knee, 1), c.Width/max(c.Knee, 1))
+	v := &c.Shown
+	return fmt.Sprintf("\t%.3f\t%.3f\t%.3f\t%.3f\t%.3f\t%.0f%%", c.Inside/c.Points, c.KneeInside/max(c.Knee, 1), c.Width/max(c.Knee, 1),
+		v.Share(), v.Width/v.Of, 100*v.Moving/(v.Of+v.Moving))
 }
 
 func (c *simServicesCmd) one(s *services.Scenario, policy, signal string, seed uint64) (*services.Result, error) {

@@ -5,11 +5,15 @@ import (
 	"math/rand/v2"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab/services/shown"
 )
 
 // settled is how many seconds a replay runs before requests count, and replayed how many seconds
 // of them count. Curves are looked at every lookEvery seconds, at so many allocations.
 const settled, replayed, lookEvery, allocations = 100, 600, 60, 10
+
+// shownEvery is the same in whole seconds for the curves that windows are compared with.
+const shownEvery = int(shown.Every)
 
 // Vary draws how much the work of the requests of each service varies, from nearly not at all to
 // as much as an exponential one, by a seed: the truth is another in every run then, as bands
@@ -30,7 +34,7 @@ type learnt struct {
 // look keeps the curves of this second.
 func (c *closed) look(t float64) {
 	for i := range c.scenario.Services {
-		if e := c.loop.Estimate(c.scenario.Services[i].Name); math.Mod(t, lookEvery) == 0 && e != nil && e.Curve != nil {
+		if e := c.loop.Estimate(c.scenario.Services[i].Name); math.Mod(t, shown.Every) == 0 && e != nil && e.Curve != nil {
 			c.curves[i] = append(c.curves[i], learnt{t, e.Curve})
 		}
 	}
@@ -74,14 +78,23 @@ func (t *truth) at(cores float64) float64 {
 
 // Covered says how often the bands of curves held the truth: all points, and those at the knee,
 // where 1 to 99% of the requests are in time. Width is the sum of the widths of the bands there.
-type Covered struct{ Points, Inside, Knee, KneeInside, Width float64 }
+// Shown compares what was delivered with the bands of before, by service and overall: see
+// [shown.Tally].
+type Covered struct {
+	Points, Inside, Knee, KneeInside, Width float64
+	Shown                                   shown.Tally
+}
 
 // Cover compares the curves of a run with the truth, each at the load that it is of, at
 // allocations from what is asked for to the pool, in equal ratios. A rule has no curves.
 func (s *Scenario) Cover(r *Result) (out Covered) {
+	out.Shown = s.shown(r)
 	for i, all := range r.curves {
 		v := &s.Services[i]
 		for _, l := range all {
+			if math.Mod(l.at, lookEvery) != 0 {
+				continue
+			}
 			dearer := 1.0
 			if v.Dearer != nil {
 				dearer = v.Dearer(l.at)
@@ -96,6 +109,54 @@ func (s *Scenario) Cover(r *Result) (out Covered) {
 		}
 	}
 	return out
+}
+
+// shown compares each window of a run with the curve of its begin. An instance on another host
+// has another effective allocation, which a curve does not know: of two hosts nothing is compared.
+func (s *Scenario) shown(r *Result) (out shown.Tally) {
+	if s.Places != nil {
+		return out
+	}
+	for i, all := range r.curves {
+		for _, l := range all {
+			from, to := int(l.at), int(l.at)+shownEvery
+			if from < shown.Learning || to > s.Seconds-timeout {
+				continue
+			}
+			w := shown.Window{Seconds: shown.Every, Allocation: s.effective(r, i, from, to), Open: [2]float64{r.open[i][from-1], r.open[i][to-1]}}
+			for _, a := range r.answers[i] {
+				if a.at >= l.at && a.at < float64(to) {
+					if w.Requests++; a.end-a.at <= s.Services[i].Latency {
+						w.InTime++
+					}
+				}
+			}
+			out.Add(l.curve, w)
+		}
+	}
+	return out
+}
+
+// effective is the effective allocation of a service in the seconds from one to before another:
+// its quota, or what it had of a shared pool.
+func (s *Scenario) effective(r *Result, i, from, to int) float64 {
+	amount, all, others := 0.0, 0.0, 0.0
+	for j := range s.Services {
+		sum := 0.0
+		for k := from; k < to; k++ {
+			sum += r.Shares[j][k]
+		}
+		if all += sum; j == i {
+			amount = sum
+		} else {
+			others += r.used[j][to-1] - r.used[j][from-1]
+		}
+	}
+	n := float64(to - from)
+	if !r.shares {
+		return amount / n
+	}
+	return shown.Effective(s.Pool*amount/all, s.Pool, others/n)
 }
 
 // point enters one.
@@ -113,4 +174,5 @@ func (c *Covered) point(b trimtab.Band, truth float64) {
 func (c *Covered) Add(o Covered) {
 	c.Points, c.Inside = c.Points+o.Points, c.Inside+o.Inside
 	c.Knee, c.KneeInside, c.Width = c.Knee+o.Knee, c.KneeInside+o.KneeInside, c.Width+o.Width
+	c.Shown.Join(o.Shown)
 }

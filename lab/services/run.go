@@ -28,6 +28,13 @@ type Result struct {
 	Plans []*trimtab.Plan
 	// curves are those that were learnt, per service: see [Scenario.Cover].
 	curves [][]learnt
+	// used has, per service, the work done by the end of each second in core-seconds, and open how
+	// many requests were unanswered then.
+	used, open [][]float64
+	// shares tells that Shares are weights below one quota.
+	shares bool
+	// answers are those of each service, in no order.
+	answers [][]answer
 }
 
 // Over is the share of all requests that were in time.
@@ -65,7 +72,8 @@ func arrivals(s *Scenario, seed uint64) (out [][]Request) {
 // play runs a scenario under a controller.
 func play(s *Scenario, coming [][]Request, c controller) *Result {
 	n := len(s.Services)
-	r := &Result{InTime: make([]float64, n), Requests: make([]float64, n), Shares: make([][]float64, n), Moves: make([]int, n)}
+	r := &Result{InTime: make([]float64, n), Requests: make([]float64, n), Shares: make([][]float64, n), Moves: make([]int, n),
+		used: make([][]float64, n), open: make([][]float64, n), answers: make([][]answer, n)}
 	at := begin(s, coming)
 	seen := make([]int, len(at.queues))
 	for second := range s.Seconds {
@@ -84,9 +92,11 @@ func play(s *Scenario, coming [][]Request, c controller) *Result {
 				}
 			}
 			if before[k] = q.quota; len(r.Shares[i]) <= second {
-				r.Shares[i] = append(r.Shares[i], 0)
+				r.Shares[i], r.used[i], r.open[i] = append(r.Shares[i], 0), append(r.used[i], 0), append(r.open[i], 0)
 			}
 			r.Shares[i][second] += q.quota
+			r.used[i][second] += q.used
+			r.open[i][second] += float64(q.unanswered())
 		}
 		c.second(float64(second+1), at.queues, done)
 		for k, q := range at.queues {
@@ -96,7 +106,9 @@ func play(s *Scenario, coming [][]Request, c controller) *Result {
 		}
 	}
 	for _, q := range at.queues {
-		r.Requests[q.Place.Service] += float64(q.unanswered())
+		i := q.Place.Service
+		r.Requests[i] += float64(q.unanswered())
+		r.answers[i] = append(r.answers[i], q.done...)
 	}
 	r.Windows = at.windows(s)
 	return r
@@ -206,6 +218,7 @@ func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint
 	}
 	coming := arrivals(s, seed)
 	r := play(s, coming, c)
+	r.shares = c.shares()
 	r.Policy, r.Plans, r.curves, r.Welfare = name, c.plans, c.curves, Judge(utilities(s, r.Windows), Entitled(s, coming))
 	return r, nil
 }

@@ -4,100 +4,115 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab/services/shown"
 )
 
-// bands counts how often what services deliver lies in the bands that trimtab showed before:
-// of each service, the mean over some seconds against the band of the curve from before them,
-// at the allocation and load of those seconds.
-type bands struct {
-	curve [3]*trimtab.Curve
-	since [3]time.Time
-	// Of means were compared; Inside lay in their band, Near at most two standard errors of
-	// their own outside of it, by the number of their requests.
-	Of, Inside, Near int
+// bands keeps the curves that trimtab showed, to compare what services delivered after each with
+// its band.
+type bands struct{ curves [3][]told }
+
+// told is a curve and when it was shown, from the begin of the load.
+type told struct {
+	at    time.Duration
+	curve *trimtab.Curve
 }
 
-// compared is how long the means are over, and how long after the start the first begins.
-const compared, learned = 10 * time.Second, 30 * time.Second
-
 // watch asks trimtab, at an address, about services until ctx ends.
-func (b *bands) watch(ctx context.Context, address string, services []*service) {
-	tick := time.NewTicker(compared)
+func (b *bands) watch(ctx context.Context, address string, services []*service, begin time.Time) {
+	tick := time.NewTicker(shown.Every * time.Second)
 	defer tick.Stop()
-	for begin := time.Now(); ; {
+	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
 		for i, s := range services {
-			told, err := explained(ctx, "http://"+address+"/api/v1/workloads/"+url.PathEscape(s.Name)+"?observations=64")
-			if err != nil {
-				continue // no value is no band
-			}
-			if time.Since(begin) > learned {
-				b.compare(b.curve[i], told.since(b.since[i]))
-			}
-			b.curve[i] = told.Curve
-			if n := len(told.Observations); n > 0 {
-				b.since[i] = told.Observations[n-1].Time
+			c, err := curveOf(ctx, "http://"+address+"/api/v1/workloads/"+url.PathEscape(s.Name))
+			if err == nil && c != nil { // no value is no band
+				b.curves[i] = append(b.curves[i], told{time.Since(begin), c})
 			}
 		}
 	}
 }
 
-// compare counts the mean of reports, each of about a second, against the band of a curve.
-func (b *bands) compare(c *trimtab.Curve, reports []observation) {
-	var performance, allocation, requests float64
-	for _, o := range reports {
-		performance, allocation, requests = performance+o.Performance*o.Load, allocation+o.Allocation*o.Load, requests+o.Load
-	}
-	if c == nil || len(c.Knots) == 0 || !(requests > 0) {
-		return
-	}
-	p := performance / requests
-	band := c.At(requests / float64(len(reports))).Eval(allocation / requests)
-	off := math.Max(band.Lower-p, p-band.Upper)
-	b.Of++
-	if off <= 0 {
-		b.Inside++
-	}
-	// Agresti and Coull: a share of 1 of few requests has an error, too.
-	n := requests + 4
-	if share := (p*requests + 2) / n; off <= 2*math.Sqrt(share*(1-share)/n) {
-		b.Near++
-	}
-}
-
-// observation is a report that had an allocation and a performance; explanation is what is read
-// of the explanation of a workload.
-type observation struct {
-	Time                          time.Time
-	Allocation, Load, Performance float64
-}
-
-type explanation struct {
-	Curve        *trimtab.Curve
-	Observations []observation
-}
-
-// since returns the observations after a moment.
-func (e *explanation) since(t time.Time) (out []observation) {
-	for _, o := range e.Observations {
-		if o.Time.After(t) {
-			out = append(out, o)
+// compare counts the windows after each curve. What was delivered is what the clients saw, and not
+// what trimtab was told of it, which is late and, as a rate, of an older time. quotas tells that
+// services have quotas; otherwise their amounts are their sure parts of the pool.
+func (b *bands) compare(pool float64, quotas bool, services [3]*service, outcomes [3][]outcome, seen *watched) (out shown.Tally) {
+	for i, s := range services {
+		for _, c := range b.curves[i] {
+			to := c.at + shown.Every*time.Second
+			mean, ok := seen.mean(c.at, to)
+			if c.at < shown.Learning*time.Second || !ok {
+				continue
+			}
+			w := shown.Window{Seconds: shown.Every, Allocation: mean.Cores[i], Open: [2]float64{open(outcomes[i], c.at), open(outcomes[i], to)}}
+			if !quotas {
+				others := 0.0
+				for j := range services {
+					if j != i {
+						others += mean.used[j]
+					}
+				}
+				w.Allocation = shown.Effective(w.Allocation, pool, others)
+			}
+			sent, met := count(outcomes[i], s.SLO, c.at, to)
+			w.Requests, w.InTime = float64(sent), float64(met)
+			out.Add(c.curve, w)
 		}
 	}
 	return out
 }
 
-func explained(ctx context.Context, from string) (*explanation, error) {
+// open is how many requests were unanswered at a moment.
+func open(in []outcome, at time.Duration) (n float64) {
+	for k := range in {
+		if o := &in[k]; o.Sent && o.At <= at && o.At+o.Took > at {
+			n++
+		}
+	}
+	return n
+}
+
+// means are the mean amounts and uses of the services, in cores.
+type means struct{ Cores, used [3]float64 }
+
+// mean is over the time from one moment to another; not ok: it was not watched for all of it.
+func (w *watched) mean(from, to time.Duration) (out means, ok bool) {
+	var first, last *sample
+	n := 0.0
+	for k := range w.Samples {
+		s := &w.Samples[k]
+		if s.At < from-look/2 || s.At > to+look/2 {
+			continue
+		}
+		if first == nil {
+			first = s
+		}
+		last = s
+		n++
+		for i := range out.Cores {
+			out.Cores[i] += s.Cores[i]
+		}
+	}
+	if n < 2 || last.At-first.At < (to-from)/2 || last.At < to-look {
+		return out, false
+	}
+	for i := range out.Cores {
+		out.Cores[i] /= n
+		out.used[i] = (last.Used[i] - first.Used[i]).Seconds() / (last.At - first.At).Seconds()
+	}
+	return out, true
+}
+
+// curveOf asks for the explanation of a workload, and returns its curve; nil: it has none.
+func curveOf(ctx context.Context, from string) (*trimtab.Curve, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
 	if err != nil {
 		return nil, fmt.Errorf("ask %s: %w", from, err)
@@ -107,9 +122,9 @@ func explained(ctx context.Context, from string) (*explanation, error) {
 		return nil, fmt.Errorf("ask %s: %w", from, err)
 	}
 	defer resp.Body.Close()
-	var out explanation
+	var out struct{ Curve *trimtab.Curve }
 	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
 		return nil, fmt.Errorf("read answer of %s: %w", from, err)
 	}
-	return &out, nil
+	return out.Curve, nil
 }

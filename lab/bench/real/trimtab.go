@@ -180,7 +180,7 @@ func (p *subject) run(ctx context.Context, t *trial) error {
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)
-		p.bands.watch(watching, p.web, t.services[:])
+		p.bands.watch(watching, p.web, t.services[:], t.begin)
 	}()
 	defer func() { stop(); <-watched }()
 	select {
@@ -224,8 +224,10 @@ func (p *subject) close(ctx context.Context, t *trial, r *row) {
 			r.Unsafe = append(r.Unsafe, fmt.Sprintf("%s has %v cores after trimtab ended, and had %v before", s.Name, now[i], p.baselines[i]))
 		}
 	}
-	if b := &p.bands; b.Of > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("of %d means over %v, %.0f%% were in the band of before, %.0f%% at most two standard errors outside", b.Of, compared, 100*float64(b.Inside)/float64(b.Of), 100*float64(b.Near)/float64(b.Of)))
+	if t.beside == nil { // a curve does not know hosts
+		if b := p.bands.compare(t.Pool, p.Quotas || p.Fast, t.services, r.outcomes, &r.watched); b.Of > 0 {
+			r.Notes = append(r.Notes, "bands: "+b.Text())
+		}
 	}
 	if p.Keep {
 		r.Log = p.log
