@@ -101,8 +101,6 @@ func New(s *metric.Set) *Exporter {
 	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]bool{}, audits: map[string]*trimtab.Plan{}, tails: map[string]*tail{}, tailNews: map[string]*colocation.Contributions{}, counted: map[string]bool{},
 		hosts: map[newest.HostKey]*host{}, newest: newest.Model{Hosts: newest.Hosts{Max: maxHosts}, MaxWorkloads: maxWorkloads}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
 	e.newest.Admits = func(name string) bool { return e.known(name) != nil }
-	e.newest.Admits = func(name string) bool { return e.known(name) != nil }
-	e.newest.Admits = func(name string) bool { return e.known(name) != nil }
 	s.Before(e.catchUp)
 	return e
 }
@@ -294,12 +292,6 @@ func (e *Exporter) measured(v *trimtab.Estimate, utility *float64) {
 func (e *Exporter) plan(p *trimtab.Plan) {
 	if !e.names.pool(p.Pool, p.Objective) {
 		return
-	}
-	if e.newest.Observe(p, time.Now()); e.newest.Plan(p.Pool).Value != p {
-		return // it is late
-	}
-	if e.newest.Observe(p, time.Now()); e.newest.Plan(p.Pool).Value != p {
-		return // it is late
 	}
 	if e.newest.Observe(p, time.Now()); e.newest.Plan(p.Pool).Value != p {
 		return // it is late
