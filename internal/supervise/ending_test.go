@@ -56,7 +56,7 @@ func TestKnobsBehindAnAPIServerLengthenTheEnd(t *testing.T) {
 }
 
 func TestTheUnitsWaitLongerThanTheEndTakes(t *testing.T) {
-	for _, file := range []string{"../../deploy/systemd/trimtab.service", "../../deploy/systemd/trimtab-watch.service", "../cluster/units.go"} {
+	for _, file := range []string{"../../deploy/systemd/trimtab.service", "../../deploy/systemd/trimtab-watch.service", "../cluster/templates/trimtab.service"} {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
