@@ -37,8 +37,7 @@
 //	cost     c = Σ use / Σ requests          over the last 30 s
 //	load     λ = μ / (1 − dW/dt)             while waits W grow, of μ answered
 //	backlog  λ W, or what began and was not answered yet, times c
-//	curve    the learner's and the queue's, each by the inverse of its variance; its bounds are
-//	         calibrated by what came of them (learn/calibrate)
+//	curve    the learner's and the queue's, each by the inverse of its variance
 //
 // If the load is a rate over a longer window, the load between two scrapes is the use of the last
 // seconds divided by the cost. Nothing is learned from reports of a time in which a backlog was

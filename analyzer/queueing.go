@@ -7,7 +7,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/calibrate"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
 	"github.com/trimtab/trimtab/analyzer/report"
 )
@@ -34,20 +33,14 @@ const (
 // uses both.
 type queueing struct {
 	model *queue.Model // nil: it is not modelled as a queue
-	// curve is the latest curve, and calibration how far it is off.
-	curve       *trimtab.Curve
-	calibration calibrate.Calibration
-	used        []used // in order of time
+	used  []used       // in order of time
 	// early has samples that arrived before the use of the same window, by kind.
 	early [kinds]trimtab.Sample
 	// open are stretches whose cost was not counted yet; until is the end of the last one.
 	open  []stretch
 	until time.Time
-	// work and requests are exponentially decaying sums, in core seconds and requests. Of the
-	// requests, doubted may have been given up before any work: see mayBeDearer.
-	work, requests, doubted float64
-	// doubt is the fraction of the latest requests that may have been given up.
-	doubt float64
+	// work and requests are exponentially decaying sums, in core seconds and requests.
+	work, requests float64
 	// begun is the number of requests that began in each interval up to number last. seen is the
 	// number of intervals in a row for which it is known.
 	begun []float64
@@ -137,7 +130,6 @@ func (q *queueing) answered(from, to time.Time, requests float64, overlapping bo
 			keep := math.Exp(-s.weight.Seconds() / remembered.Seconds())
 			q.work = q.work*keep + cores*s.weight.Seconds()
 			q.requests = q.requests*keep + s.requests*share
-			q.doubted = q.doubted*keep + s.requests*share*q.doubt
 		}
 	}
 	q.open = slices.Delete(q.open, 0, n)
@@ -149,20 +141,6 @@ func (q *queueing) cost() (seconds float64, ok bool) {
 		return 0, false
 	}
 	return q.work / q.requests, true
-}
-
-// see notes the performance of the latest report. Where most requests are late, clients give some of
-// them up, and these count as answered though they took no work. That many are assumed at most:
-// none where half of the requests are in time, all where none is.
-func (q *queueing) see(performance *float64) {
-	if performance != nil {
-		q.doubt = max(0, 1-2**performance)
-	}
-}
-
-// mayBeDearer returns by which factor, as a logarithm, the cost may be higher than measured.
-func (q *queueing) mayBeDearer() float64 {
-	return -math.Log(math.Max(1-q.doubted/q.requests, math.SmallestNonzeroFloat64))
 }
 
 // comes adds interval number, in which the given rate of requests was answered. It returns the rate
@@ -365,8 +343,8 @@ func (w *workload) pressed(now time.Time) bool {
 // news is the relative change of the load from which on an early estimate is sent.
 const news = 0.1
 
-// inform combines the learned curve with the queue's model, calibrates its bounds, and adds cost and
-// backlog to the estimate.
+// inform combines the learned curve with the queue's model, and adds cost and backlog to the
+// estimate.
 func (w *workload) inform(e *trimtab.Estimate) {
 	q := &w.queueing
 	cost, ok := q.cost()
@@ -387,16 +365,13 @@ func (w *workload) inform(e *trimtab.Estimate) {
 		if e.Curve != nil {
 			e.Curve.Headroom = q.headroom()
 		}
-		q.curve = e.Curve
-		e.Curve = q.calibration.Widen(q.curve, q.mayBeDearer())
 	}
 }
 
 // maxStopped is the longest throttled time that is counted, in seconds.
 const maxStopped = 30
 
-// teach gives a report that the curve learned from to the queue's model as well, and compares it
-// with the band that was told before.
+// teach gives a report that the curve learned from to the queue's model as well.
 func (q *queueing) teach(o learn.Observation) {
 	cost, ok := q.cost()
 	if !ok || o.Performance > 1 {
@@ -406,7 +381,6 @@ func (q *queueing) teach(o learn.Observation) {
 	if requests == 0 {
 		requests = 1
 	}
-	q.calibration.Observe(q.curve, o.Allocation, o.Load, o.Performance, requests)
 	// the learner has already refused numbers out of range
 	_ = q.model.Observe(o.Allocation, o.Load, cost, o.Performance, requests)
 }

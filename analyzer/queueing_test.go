@@ -10,7 +10,6 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/calibrate"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
 	"github.com/trimtab/trimtab/analyzer/report"
@@ -335,7 +334,6 @@ func TestAStateOfAQueueThatIsNoneIsRefused(t *testing.T) {
 		"no likelihoods": {}, "too few": {Model: queue.State{Logs: good.Logs[1:]}},
 		"above the greatest": {Model: queue.State{Logs: append([]float64{1}, good.Logs[1:]...)}},
 		"work below 0":       {Model: good, Work: -1}, "endless requests": {Model: good, Requests: math.Inf(1)},
-		"off by less than nothing": {Model: good, Calibration: calibrate.Calibration{Above: -1}}, "doubts below 0": {Model: good, Doubted: -1},
 	} {
 		q := newQueueing(&Workload{Queue: true, Learner: func() learn.Learner { l, _ := gp.New(0.9); return l }})
 		if err := q.load(&s); !errors.Is(err, trimtab.ErrInvalid) || q.work != 0 {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/contribution"
-	"github.com/trimtab/trimtab/analyzer/learn/calibrate"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
 	"github.com/trimtab/trimtab/analyzer/report"
 	"github.com/trimtab/trimtab/internal/num"
@@ -54,34 +53,28 @@ type savedQueue struct {
 	Model    queue.State `json:"model"`
 	Work     float64     `json:"work"`
 	Requests float64     `json:"requests"`
-	// Doubted of the requests may have been given up.
-	Doubted     float64               `json:"doubted,omitempty"`
-	Calibration calibrate.Calibration `json:"calibration"`
 }
 
 func (q *queueing) save() *savedQueue {
 	if q.model == nil {
 		return nil
 	}
-	return &savedQueue{q.model.State(), q.work, q.requests, q.doubted, q.calibration}
+	return &savedQueue{q.model.State(), q.work, q.requests}
 }
 
 func (q *queueing) load(s *savedQueue) error {
 	if q.model == nil || s == nil {
 		return nil
 	}
-	for _, v := range []float64{s.Work, s.Requests, s.Doubted} {
+	for _, v := range []float64{s.Work, s.Requests} {
 		if !(v >= 0) || math.IsInf(v, 0) {
-			return trimtab.Invalidf("restore queue: %v core-seconds of %v requests, %v of them doubted", s.Work, s.Requests, s.Doubted)
+			return trimtab.Invalidf("restore queue: %v core-seconds of %v requests", s.Work, s.Requests)
 		}
-	}
-	if err := s.Calibration.Validate(); err != nil {
-		return err
 	}
 	if err := q.model.Restore(s.Model); err != nil {
 		return err
 	}
-	q.work, q.requests, q.doubted, q.calibration = s.Work, s.Requests, s.Doubted, s.Calibration
+	q.work, q.requests = s.Work, s.Requests
 	return nil
 }
 

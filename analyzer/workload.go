@@ -172,7 +172,6 @@ func (w *workload) close(v *interval, c *counts) {
 	w.held.loads = w.samples.join.Known(&w.held.History, end, stale)
 	w.samples.reportLoad(&r, s, seen)
 	w.reportPerformance(&r, v, s, seen)
-	w.queueing.see(r.Performance)
 	w.reportAllocation(&r, end)
 	w.curves.fixed.mix(&r, w.config.Report)
 	coming := w.coming(&r)

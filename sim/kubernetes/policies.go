@@ -11,7 +11,6 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/forecast/conformal"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/calibrate"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/queue"
 	"github.com/trimtab/trimtab/planner/fair"
@@ -235,8 +234,6 @@ const warm = 3600 / look
 type serviceModels struct {
 	learner      *gp.Process
 	model        *queue.Model
-	calibration  calibrate.Calibration
-	plain        *trimtab.Curve // before calibration
 	round, start *conformal.Forecaster
 	curve        *trimtab.Curve
 	looks        int
@@ -288,7 +285,6 @@ func (k *serviceModels) observe(p *place, r *report) (replicas.Need, bool) {
 		}
 		_ = k.learner.Observe(o)
 		if k.model != nil {
-			k.calibration.Observe(k.plain, r.had, r.rate, r.inTime, r.requests)
 			_ = k.model.Observe(r.had, r.rate, k.cost, r.inTime, r.requests)
 		}
 	}
@@ -308,8 +304,7 @@ func (k *serviceModels) observe(p *place, r *report) (replicas.Need, bool) {
 		least, most := p.sizes.Min, p.sizes.Max*float64(p.counts.Max)
 		k.curve = learn.CurveOf(k.learner, soon.Upper, least, most, level)
 		if k.model != nil {
-			k.plain = k.model.Inform(k.curve, soon.Upper, k.cost, level, least, most)
-			k.curve = k.calibration.Widen(k.plain, 0)
+			k.curve = k.model.Inform(k.curve, soon.Upper, k.cost, level, least, most)
 		}
 	}
 	return k.needed(p, r, soon.Upper, later.Upper)

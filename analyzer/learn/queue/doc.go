@@ -19,7 +19,7 @@
 // its posterior is kept over a grid of [Points] values from 0.35 to 4 around a
 // log-normal prior, and every report multiplies it by the binomial likelihood of
 // its requests in time. The prediction is the mixture over the posterior, and
-// its band the quantiles of that mixture under a narrower prior. Old reports are forgotten by and by.
+// its band the quantiles of that mixture. Old reports are forgotten by and by.
 //
 // That is enough to act on after seconds, at three requests per second and
 // before any other allocation was tried; a learner without a model (learn/gp)

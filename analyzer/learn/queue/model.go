@@ -54,11 +54,8 @@ const (
 	// Points is the size of the grid over h; low and high are its ends.
 	Points    = 41
 	low, high = 0.35, 4.0
-	// spread is the standard deviation of ln h beforehand, for the band: by `trimtab-lab sim
-	// services --coverage`, with the least that learn/calibrate adds. cautious is that for the mean,
-	// which is planned with: too little is worse than too much. With 0.25 for both all bands hold
-	// 1.000, with 0.08 for both quotas follow a load less well.
-	spread, cautious = 0.08, 0.25
+	// spread is the standard deviation of ln h beforehand.
+	spread = 0.25
 	// together is how many requests in a row share a fate: so many count as one.
 	together = 4
 	// most bounds the requests that one report counts as: more of them are not
@@ -75,9 +72,8 @@ type Model struct {
 	latency float64
 	// logs is the log likelihood of each h, relative to the greatest.
 	logs [Points]float64
-	// weight is exp(logs) times the prior of the mean, sharp times that of the band, normalised.
+	// weight is exp(logs) times the prior, normalised.
 	weight  [Points]float64
-	sharp   [Points]float64
 	reports int
 	// grid has every h: the powers were half of what a prediction cost.
 	grid [Points]float64
@@ -157,51 +153,36 @@ func (m *Model) Restore(s State) error {
 }
 
 func (m *Model) normalise() {
-	m.weigh(&m.weight, cautious)
-	m.weigh(&m.sharp, spread)
-	greatest := slices.Max(m.logs[:])
+	top := math.Inf(-1)
+	for i := range m.logs {
+		x := math.Log(m.grid[i]) / spread
+		m.weight[i] = m.logs[i] - x*x/2
+		top = math.Max(top, m.weight[i])
+	}
+	sum := 0.0
+	for i := range m.weight {
+		m.weight[i] = math.Exp(m.weight[i] - top)
+		sum += m.weight[i]
+	}
+	greatest := math.Inf(-1)
+	for i := range m.weight {
+		m.weight[i] /= sum
+		greatest = math.Max(greatest, m.logs[i])
+	}
 	for i := range m.logs {
 		m.logs[i] -= greatest
-	}
-}
-
-// weigh sets the weights of the posterior under a prior.
-func (m *Model) weigh(weight *[Points]float64, deviation float64) {
-	for i := range m.logs {
-		x := math.Log(m.grid[i]) / deviation
-		weight[i] = m.logs[i] - x*x/2
-	}
-	top, sum := slices.Max(weight[:]), 0.0
-	for i := range weight {
-		weight[i] = math.Exp(weight[i] - top)
-		sum += weight[i]
-	}
-	for i := range weight {
-		weight[i] /= sum
 	}
 }
 
 // Predict returns the mean of the mixture at an allocation, and its band at the
 // given level in (0, 1).
 func (m *Model) Predict(allocation, load, cost, level float64) trimtab.Band {
-	b, _ := m.predict(allocation, load, cost, level)
-	return b
-}
-
-// predict also returns the width of the mixture that the mean is of.
-func (m *Model) predict(allocation, load, cost, level float64) (b trimtab.Band, width float64) {
-	wide, sharp := m.mixture(&m.weight, allocation, load, cost, level), m.mixture(&m.sharp, allocation, load, cost, level)
-	width = math.Min(1, wide.Upper+foreign) - math.Max(0, wide.Lower-foreign)
-	return trimtab.Band{Lower: math.Max(0, math.Min(sharp.Lower, wide.Mean)-unknown), Mean: wide.Mean, Upper: math.Min(1, math.Max(sharp.Upper, wide.Mean)+unknown)}, width
-}
-
-// mixture returns the mean and the quantiles of p under the weights of h.
-func (m *Model) mixture(weight *[Points]float64, allocation, load, cost, level float64) (b trimtab.Band) {
+	var b trimtab.Band
 	// p falls with h, so that quantiles of p are those of h, mirrored.
 	tail, below := (1-level)/2, 0.0
 	b.Upper, b.Lower = -1, -1
-	for i := range weight {
-		w := weight[i]
+	for i := range m.weight {
+		w := m.weight[i]
 		if w < 1e-6 {
 			below += w
 			continue
@@ -216,10 +197,11 @@ func (m *Model) mixture(weight *[Points]float64, allocation, load, cost, level f
 			b.Lower = p
 		}
 	}
-	b.Lower, b.Upper = math.Min(b.Lower, b.Mean), math.Max(b.Upper, b.Mean)
+	// What nobody's model knows: other resources, pauses, the network.
+	b.Lower = math.Max(0, math.Min(b.Lower, b.Mean)-unknown)
+	b.Upper = math.Min(1, math.Max(b.Upper, b.Mean)+unknown)
 	return b
 }
 
-// unknown is what is claimed at most: nothing finer. How far a service is from the model is for
-// learn/calibrate to find out.
-const unknown = 0.01
+// unknown is the least relative uncertainty of the model for a service.
+const unknown = 0.05

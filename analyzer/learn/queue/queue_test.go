@@ -68,8 +68,7 @@ func TestAServiceThatIsDearerThanItsCostIsLearnt(t *testing.T) {
 	}
 	for _, a := range []float64{0.2, 0.25, 0.3, 0.4} {
 		want, b := InTime(a, 10, 0.01*truth, 0.25), m.Predict(a, 10, 0.01, 0.9)
-		// Twelve percent less is what learn/calibrate allows for at least.
-		if math.Abs(b.Mean-want) > 0.08 || want < m.Predict(a/1.12, 10, 0.01, 0.9).Lower || want > b.Upper {
+		if math.Abs(b.Mean-want) > 0.08 || want < b.Lower || want > b.Upper {
 			t.Errorf("at %v: %v, true %v", a, b, want)
 		}
 	}
@@ -170,15 +169,6 @@ func TestHoweverGoodAServiceWasSeenToBeItDoesNoMoreWorkThanItsCPU(t *testing.T) 
 	for _, a := range []float64{0.2, 0.25} {
 		if b := m.Predict(a, 28, 0.01, 0.9); b.Mean > 0.01 {
 			t.Errorf("with %v cores for 0.28 cores of work %v are expected in time", a, b.Mean)
-		}
-	}
-}
-
-func TestWhatALearnerDoesNotKnowNarrowsNothing(t *testing.T) {
-	everything := trimtab.Band{Lower: 0, Mean: 0.5, Upper: 1}
-	for _, a := range []trimtab.Band{{Lower: 0.2, Mean: 0.8, Upper: 0.9}, {Lower: 0.99, Mean: 0.995, Upper: 1}, everything} {
-		if b := join(a, 0.5, everything); b.Lower > a.Lower+0.01 || b.Upper < a.Upper-0.01 {
-			t.Errorf("%+v, joined with a guess: %+v", a, b)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 // before. The simulated services and the benchmark on real ones measure it in the same way.
 //
 // A band holds the performance p(a, l) of a steady state. Of a window, only a share of some
-// requests is seen, so it is compared with the bounds of such a share: see [calibrate.Interval].
+// requests is seen, so it is compared with the bounds of such a share: see [Interval].
 //
 // In a window in which a queue grows or shrinks, the requests tell of the queue and not of the
 // allocation: it is counted as moving, and not compared.
@@ -13,7 +13,6 @@ import (
 	"math"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/analyzer/learn/calibrate"
 )
 
 // Every is the length of a window and the time between two curves, Learning the time from the
@@ -73,7 +72,7 @@ func (t *Tally) Add(c *trimtab.Curve, w Window) {
 	}
 	b, p := c.At(w.Requests/w.Seconds).Eval(w.Allocation), w.InTime/w.Requests
 	t.Of, t.Width = t.Of+1, t.Width+b.Upper-b.Lower
-	if lower, upper := calibrate.Interval(b, w.Requests, c.Level); p >= lower && p <= upper {
+	if lower, upper := Interval(b, w.Requests, c.Level); p >= lower && p <= upper {
 		t.Inside++
 	}
 }
