@@ -78,7 +78,7 @@ integration: build ## race detector, a nats-server, a Prometheus and real sender
 	GOFLAGS="$$GOFLAGS $(PLAIN)" ./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
 
 # The packages that share memory between goroutines.
-RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./agent/... ./internal/supervise ./internal/batch ./internal/site ./internal/client
+RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./agent/... ./gate ./internal/supervise ./internal/batch ./internal/site ./internal/client
 INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./planner/... ./internal/hostfs ./internal/e2e ./internal/trial ./dashboards/... ./lab/cilantro ./lab/microservices/... ./sim/kubernetes ./lab/bench/real ./lab/bench/interop
 # The others of cmd/trimtab need no tag, and ran in `make test`; those that ask trial.Some
 # for their number of cases tried a part of them there.
