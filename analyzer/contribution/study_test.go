@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -117,7 +118,9 @@ func TestMergedMomentsAreThoseOfAll(t *testing.T) {
 		if !near(a.CoV(), all.CoV()) && math.Abs(a.CoV()-all.CoV()) > 1e-6 || math.Abs(a.Correlation()-all.Correlation()) > 1e-6 {
 			t.Fatalf("%+v, want %+v", a, all)
 		}
-		if len(x) > 0 {
+		// The squares of smaller differences are below what a float64 holds to full precision.
+		precise := func(v []float64) bool { d := slices.Max(v) - slices.Min(v); return d == 0 || d > 1e-150 }
+		if len(x) > 0 && precise(x) && precise(y) {
 			if want := pearson(x, y); math.Abs(all.Correlation()-want) > 1e-3 {
 				t.Fatalf("correlation %v, want %v of %v and %v", all.Correlation(), want, x, y)
 			}
