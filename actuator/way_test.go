@@ -20,8 +20,9 @@ import (
 // source, each call of a function of this package that takes the plan or a part of it as a
 // parameter or a receiver (see carries), and comes back to the rest of the calling function.
 // Reading ends at the first call of [actuator.Knob].Write, or of a function that takes no
-// part of the plan and calls it; the code of the knob is not counted. A function is read once. Functions that take neither plan nor part, but only amounts, times or a knob, are not
-// on the way: they can be understood without it.
+// part of the plan and calls it; the code of the knob is not counted. A function is read once.
+// Functions that take neither plan nor part, but only amounts, times or a knob, are not on the way:
+// they can be understood without it.
 //
 // A stay is a function on the way. A return is a turn back to a file that reading had left.
 const (

@@ -10,8 +10,8 @@
 //	     = time of the value            else
 //	age  = now - made
 //
-// where behind is 0, and [Skew] for reports of hosts, whose clocks are their own. Who asks says up
-// to which age a value counts. Values replace older ones: estimates in the order of their times,
+// where behind is 0, and [Skew] for reports of hosts, whose clocks are their own. The caller
+// passes the age up to which a value counts. Values replace older ones: estimates in the order of their times,
 // holdings in the order in which they arrive, plans in that of their [Position].
 //
 // [Hosts.Given] sums what the knobs of a workload have in force:
