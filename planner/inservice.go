@@ -82,7 +82,7 @@ func (r *decision) limit(w *allocation.Workload, k *ledger.Knob, to float64, why
 	if trimtab.Units(set).Less(now) {
 		list, verb = &r.shrinks, "lowered"
 	}
-	if mode != trimtab.Act || k.Held.Barred != "" {
+	if mode != trimtab.Act || k.Held.ReadOnly != "" {
 		list, verb, mode = &r.advice, issue.WouldBe+verb, trimtab.Recommend
 	}
 	if set != to {

@@ -95,7 +95,7 @@ func (a *Arbiter) Ask(ctx context.Context, claims map[string]Claim, resource str
 		return a.claimed[resource].Now, err
 	}
 	claim := claims[resource]
-	granted = max(claim.Now, min(want, Room(claim, a.of(resource))+slack))
+	granted = max(claim.Now, min(want, Headroom(claim, a.of(resource))+slack))
 	claim.Now, claim.May = granted, max(claim.May, granted)
 	claims = maps.Clone(claims)
 	claims[resource] = claim
@@ -108,8 +108,8 @@ func (a *Arbiter) Ask(ctx context.Context, claims map[string]Claim, resource str
 // Claimed returns this claimant's published claim.
 func (a *Arbiter) Claimed(resource string) Claim { return a.claimed[resource] }
 
-// Left returns [Room] by the last read.
-func (a *Arbiter) Left(resource string, own Claim) float64 { return Room(own, a.of(resource)) }
+// Left returns [Headroom] by the last read.
+func (a *Arbiter) Left(resource string, own Claim) float64 { return Headroom(own, a.of(resource)) }
 
 // Others returns the sum of the others' claims on a resource that compete with own.
 func (a *Arbiter) Others(resource string, own Claim) (sum float64) {
@@ -202,7 +202,7 @@ func (a *Arbiter) enter(ctx context.Context, wait time.Duration) (leave func(), 
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of claims: %w", err)
 	}
-	lock, err := hostfs.TakeFile(ctx, filepath.Join(a.dir, "lock"), wait)
+	lock, err := hostfs.AcquireFile(ctx, filepath.Join(a.dir, "lock"), wait)
 	if err != nil {
 		return nil, fmt.Errorf("read the claims on this host: %w", err)
 	}
@@ -276,7 +276,7 @@ func (a *Arbiter) read(ctx context.Context, path string) (r *record, lives bool,
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, false, nil
 	}
-	lives = hostfs.Taken(ctx, path)
+	lives = hostfs.Locked(ctx, path)
 	switch {
 	case !lives && (errors.Is(err, errEmpty) || err == nil && (r.Boot != a.who.Boot || a.pathOf(&r.Claimant) != path)):
 		// The owner died before it claimed, or made the claim before the last boot, which ended all
@@ -329,7 +329,7 @@ func (a *Arbiter) own(ctx context.Context) error {
 		a.file.Close()
 		a.file = nil
 	}
-	file, err := hostfs.TakeFile(ctx, a.pathOf(&a.who), 0)
+	file, err := hostfs.AcquireFile(ctx, a.pathOf(&a.who), 0)
 	if err != nil {
 		return fmt.Errorf("own claim: %w", err)
 	}

@@ -135,7 +135,7 @@ func TestASizeThatIsBarredIsOnlyRecommended(t *testing.T) {
 	if look(s); !s.Acts() || s.ActionMode() != trimtab.Act {
 		t.Errorf("acts %v in mode %s", s.Acts(), s.ActionMode())
 	}
-	s.Knobs[0].Held.Barred = "the cluster resizes no pods"
+	s.Knobs[0].Held.ReadOnly = "the cluster resizes no pods"
 	if look(s); s.Acts() || s.ActionMode() != trimtab.Recommend {
 		t.Errorf("barred: acts %v in mode %s", s.Acts(), s.ActionMode())
 	}
