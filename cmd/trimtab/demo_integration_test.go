@@ -88,6 +88,7 @@ func TestADemoWhoseReaderGoesAwayLeavesNoGroupBehind(t *testing.T) {
 }
 
 func TestARecordedDemoCanBeReplayedAtOnce(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "rec")
 	for _, args := range [][]string{
 		{"demo", "--headless", "--for", "30s", "--knob", "process", "--web.listen-address", "127.0.0.1:0", "--record", dir},
