@@ -82,9 +82,9 @@ integration: build ## race detector, a nats-server, a Prometheus and real sender
 
 # The packages that share memory between goroutines.
 RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./agent/... ./gate ./internal/supervise ./internal/batch ./internal/site ./internal/client
-# Below these directories, the packages that have tests or cases which `make test` has not.
+# Below these directories, the packages that have tests or cases which neither `make test` nor `make kube` has.
 INTEGRATION_BELOW := deploy console bus collector analyzer actuator planner internal/hostfs internal/e2e internal/trial dashboards lab/cilantro lab/microservices sim/kubernetes lab/bench/real lab/bench/interop
-INTEGRATION_PACKAGES = $(shell grep -rlE --include=*.go '^//go:build integration|trial[.](Some|Main)' $(INTEGRATION_BELOW) | xargs -n1 dirname | sort -u | sed 's|^|./|')
+INTEGRATION_PACKAGES = $(filter-out ./actuator/kubernetes,$(shell grep -rlE --include=*.go '^//go:build integration|trial[.](Some|Main)' $(INTEGRATION_BELOW) | xargs -n1 dirname | sort -u | sed 's|^|./|'))
 # The others of cmd/trimtab need no tag, and ran in `make test`; those that ask trial.Some
 # for their number of cases tried a part of them there.
 INTEGRATION_OF_CMD = $(shell (grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go; grep -h -B9 'trial[.]Some' cmd/trimtab/*_test.go | grep -o '^func Test[A-Za-z0-9]*') | cut -c6- | paste -sd '|')
