@@ -75,14 +75,15 @@ integration: build ## race detector, a nats-server, a Prometheus and real sender
 	go test $(PLAIN) -count=1 -race -timeout 20m $(RACE_PACKAGES)
 	go test $(PLAIN) -count=1 -race -timeout 20m -run 'Loop|Recommend|Pause|Reload|Alert|Hostile|Burst' ./cmd/trimtab
 	go test $(PLAIN) -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser ./console
-	go test $(PLAIN) -count=1 -tags integration -timeout 20m $(INTEGRATION_PACKAGES)
+	go test $(PLAIN) -count=1 -tags integration -p 4 -timeout 20m ./sim/kubernetes $(INTEGRATION_PACKAGES)
 	go test $(PLAIN) -count=1 -tags integration -timeout 30m -run '$(INTEGRATION_OF_CMD)' -skip 'TestTheDemo|$(KUBE_OF_CMD)' ./cmd/trimtab
 	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run OverMoreSeeds ./cmd/trimtab-lab
 	GOFLAGS="$$GOFLAGS $(PLAIN)" ./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
 
 # The packages that share memory between goroutines.
 RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./agent/... ./gate ./internal/supervise ./internal/batch ./internal/site ./internal/client
-# Below these directories, the packages that have tests or cases which neither `make test` nor `make kube` has.
+# Below these directories, the packages that have tests or cases which neither `make test` nor
+# `make kube` has. Many wait, so that four are tried at a time; the longest one comes first.
 INTEGRATION_BELOW := deploy console bus collector analyzer actuator planner internal/hostfs internal/e2e internal/trial dashboards lab/cilantro lab/microservices sim/kubernetes lab/bench/real lab/bench/interop
 INTEGRATION_PACKAGES = $(filter-out ./actuator/kubernetes,$(shell grep -rlE --include=*.go '^//go:build integration|trial[.](Some|Main)' $(INTEGRATION_BELOW) | xargs -n1 dirname | sort -u | sed 's|^|./|'))
 # The others of cmd/trimtab need no tag, and ran in `make test`; those that ask trial.Some
