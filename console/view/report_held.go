@@ -12,8 +12,8 @@ import (
 
 // holderOf is the autoscaler that makes a knob read-only, "HPA shop/web", with which
 // [trimtab.KnobState.ReadOnly] begins then; "": by none.
-func holderOf(barred string) string {
-	kind, rest, _ := strings.Cut(barred, " ")
+func holderOf(readOnly string) string {
+	kind, rest, _ := strings.Cut(readOnly, " ")
 	name, _, _ := strings.Cut(rest, " ")
 	if name = strings.TrimRight(name, ":"); name == "" {
 		return ""
