@@ -31,7 +31,7 @@ type gateCmd struct {
 
 // gateBallast is counted as live by the garbage collector of a gate, in bytes. With 5,000
 // connections 10 MiB are live beside it.
-const gateBallast = 64 << 20
+const gateBallast = 32 << 20
 
 // Example is shown by --help.
 func (gateCmd) Example() string {
