@@ -3,6 +3,7 @@ package gate
 import (
 	"bufio"
 	"cmp"
+	"maps"
 	"net"
 	"net/http"
 	"net/textproto"
@@ -81,7 +82,7 @@ func isRewritten(name string) bool {
 // isForwarded reports whether a header says which proxies a request has passed. A client cannot take
 // such a header away from the service by naming it as one of its connection.
 func isForwarded(name string) bool {
-	return name == "Forwarded" || name == "X-Forwarded-Host" || name == "X-Forwarded-Proto"
+	return name == "Forwarded" || name == "X-Forwarded-For" || name == "X-Forwarded-Host" || name == "X-Forwarded-Proto"
 }
 
 // isHop reports whether a header concerns a single connection.
@@ -93,6 +94,21 @@ func isHop(name string) bool {
 		return true
 	}
 	return false
+}
+
+// added returns a copy of a client's header to which the gate can add, for writeHead: the client
+// cannot take away what is added by naming it as a header of its connection.
+func added(client http.Header) http.Header {
+	h := maps.Clone(client)
+	for _, list := range client["Connection"] {
+		for name := range strings.SplitSeq(list, ",") {
+			if name = http.CanonicalHeaderKey(textproto.TrimString(name)); !isHop(name) && !isForwarded(name) {
+				delete(h, name)
+			}
+		}
+	}
+	delete(h, "Connection")
+	return h
 }
 
 // lists reports whether a word is in a list that a header has, in one value or several.

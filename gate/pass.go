@@ -2,7 +2,6 @@ package gate
 
 import (
 	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -13,11 +12,14 @@ import (
 // TestThePathsPassTheSame compares the two.
 func (g *Gate) pass(w http.ResponseWriter, r *http.Request, v *visit) {
 	out := r
-	if v.span != nil {
+	if v.span != nil || g.config.brownout.classes != nil {
 		out = new(http.Request)
 		*out = *r // the server keeps its own header
-		out.Header = maps.Clone(r.Header)
-		v.span.inject(out.Header)
+		out.Header = added(r.Header)
+		if v.span != nil {
+			v.span.inject(out.Header)
+		}
+		g.mark(v, out.Header)
 	}
 	informed := func(code int, header http.Header) {
 		h := w.Header()
