@@ -62,7 +62,7 @@ $(AXE):
 
 .PHONY: interop-core
 interop-core: ## the real senders that `make integration` tries, in ~/.cache/trimtab-interop, from npm and the module proxy
-	go run ./lab/bench/interop --core --install
+	go run $(PLAIN) ./lab/bench/interop --core --install
 
 .PHONY: interop
 interop: build ## every real sender beside trimtab: prints docs/interop.md (20 minutes of two cores the first time, then 8)
