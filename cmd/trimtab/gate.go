@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -49,12 +47,7 @@ func (c *gateCmd) Run(ctx context.Context, log *logFlags, t terminal) error {
 	if err != nil {
 		return err
 	}
-	// The garbage collector runs when the heap has grown by a quarter. That of a gate is so small
-	// that it would run all the time: with a block that is never touched, and so takes no memory,
-	// a quarter is at least 6 MiB.
-	debug.SetGCPercent(25)
-	ballast := make([]byte, 24<<20)
-	defer runtime.KeepAlive(ballast)
+	stayLean(ctx, roomGate)
 	fmt.Fprintf(t.out, "%s: %s goes to %s; answers within %v, and refuses at once requests that it cannot answer in that time; limits and metrics at %s\n",
 		c.Workload, g.Address(), c.To, c.Within, g.AdminAddress())
 	return g.Run(ctx)
