@@ -138,6 +138,9 @@ func (r *Runner) open(ctx context.Context) (err error) {
 	return err
 }
 
+// Group returns the control group with all tasks, as an absolute path.
+func (r *Runner) Group() string { return filepath.Join(r.tree.main.Path(), r.tree.base) }
+
 // release closes everything that is open.
 func (r *Runner) release() {
 	if r.journal.file != nil {
@@ -213,7 +216,7 @@ func (r *Runner) admit(s Spec, lease time.Duration) (*task, error) {
 	case len(r.known.tasks)-len(r.known.ended) >= r.config.MaxTasks:
 		return nil, fmt.Errorf("%d tasks run, the most that may: %w", r.config.MaxTasks, trimtab.ErrRefused)
 	}
-	t := newTask(Info{ID: s.ID, Class: s.Class, State: Starting, Started: time.Now()}, leafOf(s.ID))
+	t := newTask(Info{ID: s.ID, Class: s.Class, State: Starting, Resources: s.Resources, Started: time.Now()}, leafOf(s.ID))
 	t.spec, t.who = s, who
 	t.until = hostfs.BootTime() + min(lease, r.config.MaxLease)
 	r.known.tasks[s.ID] = t

@@ -73,8 +73,9 @@ type taskHost struct {
 	loads   *loadLevels
 	known   known
 	shown   shown
-	pins    *pins     // nil: tasks are not bound to cores
-	granted []task.ID // granted tasks that wait for memory
+	pins    *pins        // nil: tasks are not bound to cores
+	account *taskAccount // nil: tasks claim nothing
+	granted []task.ID    // granted tasks that wait for memory
 	// now is the time of this round; lately is when a task last ran.
 	now, lately time.Duration
 }
@@ -138,7 +139,7 @@ func (h *taskHost) run(ctx context.Context) error {
 func (h *taskHost) close(ctx context.Context) error {
 	err := h.runner.Close(ctx)
 	h.turns.running.Wait()
-	return errors.Join(err, h.signals.Close(), h.signals.Save(h.dir, h.policy))
+	return errors.Join(err, h.account.close(err != nil), h.signals.Close(), h.signals.Save(h.dir, h.policy))
 }
 
 // adopt records the tasks that ended in an earlier run of the agent.
@@ -168,6 +169,7 @@ func (h *taskHost) see(ctx context.Context, _ time.Time) *throttle.Observation {
 		}
 	}
 	h.expire(ctx, now)
+	h.account.publish(ctx, now, h.claims)
 	h.loads.add(now)
 	o := h.observe(now)
 	return &o
