@@ -22,6 +22,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/collector/load"
 	"github.com/trimtab/trimtab/colocation"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/speculation"
 )
 
@@ -144,7 +145,11 @@ func (h *hostOfAll) begin(outer *testing.T, a *tasksOfAll) {
 	a.dead, a.taskWorld = false, newTaskWorld(outer, ", mode: UP, tasks: 20, regular: {cpu: 2, memory: 600MiB}")
 	n := 0
 	a.loads.read = func() load.Reading { n++; r := h.readings[n%len(h.readings)]; r.At = a.now; return r }
-	who := arbiter.Claimant{Journal: a.dir, Pool: "default", PID: 1, Group: a.group}
+	boot, err := hostfs.BootID()
+	if err != nil {
+		h.Fatal(err)
+	}
+	who := arbiter.Claimant{Journal: a.dir, Pool: "default", PID: 1, Boot: boot, Group: a.group}
 	capacity := map[string]float64{trimtab.CPU: allCores, trimtab.Memory: allMemory}
 	logger := slog.New(slog.DiscardHandler)
 	a.account = &taskAccount{arbiter: arbiter.New(filepath.Join(h.locks, "claims"), who, logger), logger: logger, settled: -time.Hour,
