@@ -54,17 +54,18 @@ const (
 // taskHost runs the speculative tasks of one host. It carries out the planner's lists, within the
 // limits of the configuration and the throttling policy, and reports the results.
 type taskHost struct {
-	host, pool, dir, user, group string
-	life                         uint64
-	config                       *config.Speculate
-	runner                       runner
-	signals                      *signals.Set
-	publish                      func(context.Context, *speculation.Machine) error
-	metrics                      *metric.Set
-	logger                       *slog.Logger
-	clock                        func() time.Duration // returns the time since the host booted
-	inbox                        inbox
-	turns                        turns
+	host, pool, dir string
+	owner
+	life    uint64
+	config  *config.Speculate
+	runner  runner
+	signals *signals.Set
+	publish func(context.Context, *speculation.Machine) error
+	metrics *metric.Set
+	logger  *slog.Logger
+	clock   func() time.Duration // returns the time since the host booted
+	inbox   inbox
+	turns   turns
 
 	// Used by the loop alone.
 	frame   agent.Loop[*throttle.Observation, throttle.Decision]
@@ -79,6 +80,9 @@ type taskHost struct {
 	// now is the time of this round; lately is when a task last ran.
 	now, lately time.Duration
 }
+
+// owner is the user and group as which tasks run, as numbers.
+type owner struct{ user, group string }
 
 // known has what the ledger does not know of each task.
 type known struct {

@@ -119,7 +119,7 @@ func (r *Registry) Register(s Spec) error {
 		return trimtab.Invalidf("register job: there is no cgroup %s below %s", s.Cgroup, r.config.Root)
 	}
 	for name, other := range r.registered {
-		if name != s.Name && meet(s.Cgroup, other.Cgroup) {
+		if name != s.Name && Meet(s.Cgroup, other.Cgroup) {
 			return trimtab.Invalidf("register job: cgroup %s is that of job %s, or one above or below it", s.Cgroup, name)
 		}
 	}
