@@ -265,13 +265,13 @@ func (h *hostOfAll) list(a *tasksOfAll) {
 
 func TestWhateverLoopsOfAHostGiveOutIsInOneAccountWhoeverIsKilled(t *testing.T) {
 	var readings []load.Reading // once for all: they are files
-	for w := newTaskWorld(t, ""); len(readings) < 60; w.now += time.Second {
+	for w := newTaskWorld(t, ""); len(readings) < 8; w.now += time.Second {
 		readings = append(readings, w.loads.read())
 	}
 	granted, speculative := 0, 0
 	rapid.Check(t, func(r *rapid.T) {
 		h := newHostOfAll(t, r, readings)
-		for range rapid.IntRange(1, 12).Draw(r, "operations") {
+		for range rapid.IntRange(1, 8).Draw(r, "operations") {
 			p, a := rapid.SampledFrom(h.pools).Draw(r, "pool"), rapid.SampledFrom(h.tasks).Draw(r, "tasks")
 			switch what := rapid.IntRange(0, 10).Draw(r, "what"); {
 			case what < 2:
@@ -299,6 +299,8 @@ func TestWhateverLoopsOfAHostGiveOutIsInOneAccountWhoeverIsKilled(t *testing.T) 
 				a.populate()
 			}
 			h.fits()
+			regular, idle := h.given()
+			h.Logf("limits %v, granted %v, speculative %v, claims %v %v", h.limits, regular, idle, h.tasks[0].account.arbiter.Claimed("cpu"), h.tasks[1].account.arbiter.Claimed("cpu"))
 		}
 		regular, idle := h.given()
 		if regular[0] > 0 {

@@ -54,18 +54,17 @@ const (
 // taskHost runs the speculative tasks of one host. It carries out the planner's lists, within the
 // limits of the configuration and the throttling policy, and reports the results.
 type taskHost struct {
-	host, pool, dir string
-	owner
-	life    uint64
-	config  *config.Speculate
-	runner  runner
-	signals *signals.Set
-	publish func(context.Context, *speculation.Machine) error
-	metrics *metric.Set
-	logger  *slog.Logger
-	clock   func() time.Duration // returns the time since the host booted
-	inbox   inbox
-	turns   turns
+	host, pool, dir, user, group string
+	life                         uint64
+	config                       *config.Speculate
+	runner                       runner
+	signals                      *signals.Set
+	publish                      func(context.Context, *speculation.Machine) error
+	metrics                      *metric.Set
+	logger                       *slog.Logger
+	clock                        func() time.Duration // returns the time since the host booted
+	inbox                        inbox
+	turns                        turns
 
 	// Used by the loop alone.
 	frame   agent.Loop[*throttle.Observation, throttle.Decision]
@@ -74,15 +73,11 @@ type taskHost struct {
 	loads   *loadLevels
 	known   known
 	shown   shown
-	pins    *pins        // nil: tasks are not bound to cores
-	account *taskAccount // nil: tasks claim nothing
-	granted []task.ID    // granted tasks that wait for memory
-	// now is the time of this round; lately is when a task last ran.
-	now, lately time.Duration
+	pins    *pins         // nil: tasks are not bound to cores
+	account *taskAccount  // nil: tasks claim nothing
+	granted []task.ID     // granted tasks that wait for memory
+	now     time.Duration // of this round
 }
-
-// owner is the user and group as which tasks run, as numbers.
-type owner struct{ user, group string }
 
 // known has what the ledger does not know of each task.
 type known struct {
@@ -90,6 +85,7 @@ type known struct {
 	classes map[task.ID]throttle.Class
 	used    map[task.ID]usage
 	failed  map[task.ID]string // why it could not be started
+	lately  time.Duration      // when a task last ran
 }
 
 // usage is the total CPU time of a task at a time.
@@ -116,9 +112,9 @@ func newTaskHost(cfg *config.Config, host string, life uint64, r runner, service
 	h := &taskHost{
 		host: host, pool: cfg.Pool.Name, life: life, config: c, runner: r, signals: signals.New(services), metrics: metric.NewSet(),
 		logger: slog.New(slog.DiscardHandler), clock: hostfs.BootTime, policy: policy, ledger: ledger, loads: &loadLevels{read: load.Reader{}.Read},
-		known: known{map[task.ID]task.Info{}, map[task.ID]throttle.Class{}, map[task.ID]usage{}, map[task.ID]string{}},
+		known: known{map[task.ID]task.Info{}, map[task.ID]throttle.Class{}, map[task.ID]usage{}, map[task.ID]string{}, -time.Hour},
 		shown: shown{at: -time.Hour, signals: map[shownSignal]bool{}}, inbox: inbox{wake: wake}, turns: turns{wake: wake, busy: map[task.ID]bool{}},
-		publish: func(context.Context, *speculation.Machine) error { return nil }, lately: -time.Hour,
+		publish: func(context.Context, *speculation.Machine) error { return nil },
 	}
 	h.frame = agent.Loop[*throttle.Observation, throttle.Decision]{Every: speculateEvery, Wake: wake, Gap: speculateGap,
 		Look: h.see, Decide: h.decide, Act: h.act, Tell: h.tell, Save: h.save, SaveEvery: saveLearned,
@@ -220,7 +216,7 @@ func (h *taskHost) look(ctx context.Context, now time.Duration) {
 		there[i.ID] = true
 		h.known.infos[i.ID] = i
 		if i.State != task.Ended {
-			h.lately = now
+			h.known.lately = now
 		}
 	}
 	for _, a := range h.ledger.Attempts() {

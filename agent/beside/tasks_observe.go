@@ -80,7 +80,7 @@ func (h *taskHost) observe(now time.Duration) throttle.Observation {
 		o.Metrics = append(o.Metrics, h.loads.share(t.Name))
 	}
 	if h.config.Mode != string(throttle.UP) {
-		o.LRAs = h.signals.Observe(now, h.lately)
+		o.LRAs = h.signals.Observe(now, h.known.lately)
 	}
 	for _, a := range h.ledger.Attempts() {
 		if a.State != placed.Running || a.Class == speculation.RegularTask {
