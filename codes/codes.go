@@ -100,7 +100,7 @@ const (
 	HeldNothingLearnt HeldCode = "nothing learnt"
 	HeldOld           HeldCode = "old estimate"
 	// HeldNoKnob: no host has its knob; HeldSilent: its host does not report; HeldKnob: its knob
-	// cannot be used; HeldTwins: two agents claim to be its host.
+	// cannot be used; HeldDuplicate: two agents claim to be its host.
 	HeldNoKnob    HeldCode = "no knob"
 	HeldSilent    HeldCode = "silent host"
 	HeldKnob      HeldCode = "knob"

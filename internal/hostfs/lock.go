@@ -35,7 +35,7 @@ func AcquireLock(ctx context.Context, dir string, wait time.Duration) (*Lock, er
 }
 
 // AcquireFile takes a lock file, as AcquireLock does, creating it if needed. If something else has its
-// path, such as a directory, that is no lock, and TakeFile renames it.
+// path, such as a directory, that is no lock, and AcquireFile renames it.
 func AcquireFile(ctx context.Context, path string, wait time.Duration) (*Lock, error) {
 	return acquire(ctx, path, wait, syscall.LOCK_EX)
 }
