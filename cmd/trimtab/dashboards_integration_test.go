@@ -345,7 +345,7 @@ func (w *watcher) checkRules(t *testing.T) {
 			}
 		}
 	}
-	if n != 16 {
+	if n != 19 {
 		t.Errorf("%d rules were evaluated", n)
 	}
 	for _, name := range dashboards.Recorded() {
