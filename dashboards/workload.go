@@ -43,6 +43,7 @@ func workload() *board {
 		{`sum by (workload) (rate(trimtab_fast_stalled_seconds_total{@1}[$__rate_interval]))`, "stalled"},
 	}, from0)
 	whatWaits(g)
+	memory(g)
 	fastLoop(g)
 	g.graph(12, "Allocation by host", "What its instances on each host have together; on more than 64 hosts, the sum over all.", "short",
 		[]query{{`max by (host, resource) (trimtab_workload_allocation{@1})`, "{{host}} {{resource}}"}}, from0, stairs)
@@ -78,6 +79,13 @@ func whatWaits(g *grid) {
 		{`max by (workload) (trimtab_workload_accept_queue{@1})`, "connections to be accepted"},
 		{`max by (workload) (trimtab_workload_cpu_wait_ratio{@1})`, "threads waiting for a CPU"},
 	}, from0)
+}
+
+// memory has what became of a workload whose memory ran short.
+func memory(g *grid) {
+	g.graph(12, "Killed for want of memory", "Processes of the workload that the kernel killed because its control group was at the limit, by the agents that saw it.", "short", []query{
+		{`sum by (workload) (increase(trimtab_workload_oom_kills_total{@1}[$__rate_interval]))`, "kills"},
+	}, from0, bars)
 }
 
 // fastLoop has what the fast loops of hosts do, over all workloads.
