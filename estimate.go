@@ -2,6 +2,7 @@ package trimtab
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -169,6 +170,9 @@ type Estimate struct {
 	// Counters are the newest performance counters, and their substitutes: over several instances
 	// the sum, or for ratios the highest. No estimate is made of them.
 	Counters []Input `json:"counters,omitempty"`
+	// Memory is what the instances need of it, in order of host and instance; an instance that is
+	// left out is unknown.
+	Memory []MemoryNeed `json:"memory,omitempty"`
 	// Exemplars are the slowest requests of the latest interval.
 	Exemplars []Exemplar `json:"exemplars,omitempty"`
 	// Notes explain load and performance to people when these are not what they expect: how late
@@ -268,7 +272,7 @@ func (e *Estimate) Validate() error {
 	if err := e.validateSeen(); err != nil {
 		return err
 	}
-	if err := validInputs(e.Counters); err != nil {
+	if err := errors.Join(validInputs(e.Counters), e.validateMemory()); err != nil {
 		return err
 	}
 	return validInputs(e.Inputs)

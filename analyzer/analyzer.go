@@ -123,15 +123,16 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	}
 }
 
-// counter keeps a sample of a performance counter, or a remark, for display.
+// counter keeps a sample of a performance counter, of memory, or a remark.
 func (a *Analyzer) counter(now time.Time, s *trimtab.Sample) {
 	w := a.find(s.Workload)
 	if w == nil || w.spec.elsewhere(s.Host) || !a.believed(now, s.Time) {
 		return
 	}
-	if s.Quantity == quantity.Remarks {
+	switch {
+	case s.Quantity == quantity.Remarks:
 		w.remarks.take(s)
-	} else if s.Quantity.Counted() && !w.counters.take(s) {
+	case s.Quantity.Counted() && !w.counters.take(s), !w.memories.take(s):
 		a.counts.overflow++
 	}
 }
