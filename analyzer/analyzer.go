@@ -70,6 +70,10 @@ func (a *Analyzer) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		a.sketch(now, v)
 	case *trimtab.Sample:
 		a.sample(now, v)
+		if w := a.find(v.Workload); w != nil && w.memories.news && w.intervals.begun && w.member == 0 {
+			a.counts.estimates++
+			return []trimtab.Value{w.estimate(now, w.hold(now), w.standIn(now, w.hold(now)))} // memory is short: a raise must not wait for a report
+		}
 	case *trimtab.Holding:
 		a.holding(now, v)
 	case *colocation.Colocation:

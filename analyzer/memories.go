@@ -57,7 +57,7 @@ func (m *memories) take(s *trimtab.Sample) bool {
 	k := counterKey{host: s.Host, instance: s.Instance}
 	x := m.of[k]
 	if x == nil {
-		if len(m.of) >= trimtab.MaxMemoryNeeds {
+		if len(m.of) >= quantity.MaxMemoryNeeds {
 			return false
 		}
 		if s.Quantity != quantity.WorkingSet || s.Missing != "" {
@@ -138,7 +138,7 @@ func (m *memories) killed(x *memory, s *trimtab.Sample) {
 
 // needs returns what each instance needs, in order of host and instance. One whose working set is
 // stale is left out.
-func (m *memories) needs(now time.Time) (out []trimtab.MemoryNeed) {
+func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
 	m.news = false
 	maps.DeleteFunc(m.of, func(_ counterKey, x *memory) bool { return now.Sub(x.Last) > memoryGone })
 	for k, x := range m.of {
@@ -146,7 +146,7 @@ func (m *memories) needs(now time.Time) (out []trimtab.MemoryNeed) {
 		if !ok || now.Sub(x.Last) > memoryStale {
 			continue
 		}
-		v := trimtab.MemoryNeed{Host: k.host, Instance: k.instance, Use: x.Use, Age: age(now, x.Last), Need: n.Limit, Limit: x.Limit, Unlearnt: n.Why, Kills: x.Kills}
+		v := quantity.MemoryNeed{Host: k.host, Instance: k.instance, Use: x.Use, Age: float64(age(now, x.Last)), Need: n.Limit, Limit: x.Limit, Unlearnt: n.Why, Kills: x.Kills}
 		if !x.LastKill.IsZero() {
 			v.Killed = &x.LastKill
 		}
@@ -158,11 +158,11 @@ func (m *memories) needs(now time.Time) (out []trimtab.MemoryNeed) {
 			limit = *x.Limit
 		}
 		if g := x.Growth(limit); g != nil {
-			v.Growth, v.Left = g.Rate, trimtab.SecondsOf(g.Left)
+			v.Growth, v.Left = g.Rate, g.Left.Seconds()
 		}
 		out = append(out, v)
 	}
-	slices.SortFunc(out, func(a, b trimtab.MemoryNeed) int { return a.Compare(&b) })
+	slices.SortFunc(out, func(a, b quantity.MemoryNeed) int { return a.Compare(&b) })
 	return out
 }
 
@@ -186,8 +186,8 @@ type savedMemory struct {
 
 // restore restores what save returned.
 func (m *memories) restore(all []savedMemory) error {
-	if len(all) > trimtab.MaxMemoryNeeds {
-		return trimtab.Invalidf("restore memory: %d instances, limit %d", len(all), trimtab.MaxMemoryNeeds)
+	if len(all) > quantity.MaxMemoryNeeds {
+		return trimtab.Invalidf("restore memory: %d instances, limit %d", len(all), quantity.MaxMemoryNeeds)
 	}
 	of := make(map[counterKey]*memory, len(all))
 	for _, s := range all {
@@ -206,22 +206,22 @@ func (m *memories) restore(all []savedMemory) error {
 
 // memoryNotes explains the memory of the instance that grows without an end, and of the one whose limit
 // is furthest above or below what it needs.
-func memoryNotes(needs []trimtab.MemoryNeed) (notes []string) {
+func memoryNotes(needs []quantity.MemoryNeed) (notes []string) {
 	show := func(v float64) string { return trimtab.AmountOf(trimtab.Memory, trimtab.Units(v)) }
-	name := func(n *trimtab.MemoryNeed) string {
+	name := func(n *quantity.MemoryNeed) string {
 		if n.Instance != "" {
 			return "memory of instance " + n.Instance
 		}
 		return "memory"
 	}
 	over, under := 0.0, 0.0
-	var worst *trimtab.MemoryNeed
+	var worst *quantity.MemoryNeed
 	for i := range needs {
 		n := &needs[i]
 		if n.Growth > 0 && len(notes) == 0 {
 			text := fmt.Sprintf("%s: its use of %s grows by %s a minute and does not stop", name(n), show(n.Use), show(60*n.Growth))
 			if n.Left > 0 {
-				text += fmt.Sprintf(": it reaches the limit in %v", n.Left.Duration().Round(time.Minute))
+				text += fmt.Sprintf(": it reaches the limit in %v", trimtab.Seconds(n.Left).Duration().Round(time.Minute))
 			}
 			notes = append(notes, text)
 		}

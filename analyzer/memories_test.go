@@ -28,7 +28,7 @@ func (r *remembers) tell(instance string, q quantity.Quantity, v float64) {
 }
 
 // run tells a use under a limit for some time, and returns what the only instance needs.
-func (r *remembers) run(instance string, d, step time.Duration, limit float64, use func(since time.Duration) float64) trimtab.MemoryNeed {
+func (r *remembers) run(instance string, d, step time.Duration, limit float64, use func(since time.Duration) float64) quantity.MemoryNeed {
 	r.t.Helper()
 	for since := time.Duration(0); since < d; since += step {
 		r.now = r.now.Add(step)
@@ -41,7 +41,7 @@ func (r *remembers) run(instance string, d, step time.Duration, limit float64, u
 		}
 	}
 	r.t.Fatalf("nothing is known of %q", instance)
-	return trimtab.MemoryNeed{}
+	return quantity.MemoryNeed{}
 }
 
 func still(v float64) func(time.Duration) float64 { return func(time.Duration) float64 { return v } }
@@ -139,10 +139,10 @@ func TestAWorkingSetThatIsNotToldIsUnknown(t *testing.T) {
 
 func TestManyInstancesStayWithinTheirRoom(t *testing.T) {
 	r := remembers{t, &memories{}, at(0)}
-	for i := range 2 * trimtab.MaxMemoryNeeds {
+	for i := range 2 * quantity.MaxMemoryNeeds {
 		r.take(&trimtab.Sample{Workload: "w", Instance: strings.Repeat("x", i), Quantity: quantity.WorkingSet, Time: r.now, Value: 1})
 	}
-	if n := len(r.needs(r.now)); n != trimtab.MaxMemoryNeeds {
+	if n := len(r.needs(r.now)); n != quantity.MaxMemoryNeeds {
 		t.Errorf("%d instances", n)
 	}
 }
@@ -155,7 +155,7 @@ func TestTheNotesNameALeakAndWhatLimitsAreTooHigh(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 	n := r.run("a", time.Hour, 30*time.Second, 1000*mib, func(since time.Duration) float64 { return (400 + 300*since.Hours()) * mib })
-	text = strings.Join(memoryNotes([]trimtab.MemoryNeed{n}), "\n")
+	text = strings.Join(memoryNotes([]quantity.MemoryNeed{n}), "\n")
 	if !strings.Contains(text, "does not stop: it reaches the limit in 1h") || n.Unlearnt == "" {
 		t.Errorf("%q: %+v", text, n)
 	}

@@ -127,7 +127,7 @@ func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 	hold := w.hold(now)
 	in := w.standIn(now, hold)
 	same := alike(hold, w.toldHold) && in.name == w.toldFallback
-	if due <= 0 && (w.memories.news && w.intervals.begun || w.pressed(now)) {
+	if due <= 0 && w.pressed(now) {
 		return w.estimate(now, hold, in)
 	}
 	if due <= 0 && (same && now.Sub(w.told) < w.config.Round || hold == nil && in.name == "") {

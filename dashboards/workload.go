@@ -43,7 +43,6 @@ func workload() *board {
 		{`sum by (workload) (rate(trimtab_fast_stalled_seconds_total{@1}[$__rate_interval]))`, "stalled"},
 	}, from0)
 	whatWaits(g)
-	memory(g)
 	fastLoop(g)
 	g.graph(12, "Allocation by host", "What its instances on each host have together; on more than 64 hosts, the sum over all.", "short",
 		[]query{{`max by (host, resource) (trimtab_workload_allocation{@1})`, "{{host}} {{resource}}"}}, from0, stairs)
@@ -73,16 +72,12 @@ func workload() *board {
 	return b
 }
 
-// whatWaits has what the kernel counts as waiting.
+// whatWaits has what the kernel counts as waiting, and what it kills.
 func whatWaits(g *grid) {
 	g.graph(12, "What waits", "Connections that wait to be accepted, and for how many seconds of each second its threads waited for a CPU, all together. Read while the workload is near its limit, stopped by it, or the host is full.", "short", []query{
 		{`max by (workload) (trimtab_workload_accept_queue{@1})`, "connections to be accepted"},
 		{`max by (workload) (trimtab_workload_cpu_wait_ratio{@1})`, "threads waiting for a CPU"},
 	}, from0)
-}
-
-// memory has what became of a workload whose memory ran short.
-func memory(g *grid) {
 	g.graph(12, "Killed for want of memory", "Processes of the workload that the kernel killed because its control group was at the limit, by the agents that saw it.", "short", []query{
 		{`sum by (workload) (increase(trimtab_workload_oom_kills_total{@1}[$__rate_interval]))`, "kills"},
 	}, from0, bars)
