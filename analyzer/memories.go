@@ -21,6 +21,9 @@ const (
 	// memoryBegun is how long a workload must have been watched for another instance to be one that
 	// has just started.
 	memoryBegun = time.Minute
+	// edgeTime is how far a rise is continued, to find that it reaches the limit; leastRise is the least
+	// one that counts, as a part of the limit.
+	edgeTime, leastRise = 5 * time.Second, 0.02
 	// waitsForMemory is the share of the time in which tasks wait for memory (PSI) from which on an
 	// instance is short of it: a tenth, as senpai's targets are far below and thrashing far above.
 	waitsForMemory = 0.1
@@ -44,6 +47,27 @@ type memory struct {
 	Kills     float64   `json:"kills,omitempty"`
 	LastKill  time.Time `json:"last_kill"`
 	LastShort time.Time `json:"last_short"`
+	// since and before are the beginnings of the present and the last spell of edgeTime, each with
+	// the use at that time.
+	since, before edge
+}
+
+type edge struct {
+	at  time.Time
+	use float64
+}
+
+// rises reports whether the use reaches the limit within about edgeTime if it goes on to rise as it did
+// in that time. Version 1 tells of no shortage before it kills.
+func (x *memory) rises(at time.Time) bool {
+	if at.Sub(x.since.at) >= edgeTime {
+		x.before, x.since = x.since, edge{at, x.Use}
+	}
+	if x.Limit == nil || at.Sub(x.before.at) > 3*edgeTime {
+		return false
+	}
+	rise := x.Use - min(x.before.use, x.since.use)
+	return rise > leastRise**x.Limit && x.Use+rise >= *x.Limit
 }
 
 // take reads a sample of memory, and returns false if there is no space for its instance. It ignores
@@ -76,7 +100,9 @@ func (m *memories) take(s *trimtab.Sample) bool {
 		if len(x.Hours) > 0 && s.Time.Sub(x.Last) > memoryStale+memoryBegun {
 			x.Start(s.Time) // it was away
 		}
-		x.Take(s.Time, s.Value)
+		if x.Take(s.Time, s.Value); x.rises(s.Time) {
+			m.short(x, s.Time)
+		}
 	case quantity.MemoryLimit:
 		limit := s.Value
 		x.Limit = &limit
@@ -117,7 +143,7 @@ func (x *memory) near() bool { return x.Limit != nil && x.Use >= 0.9**x.Limit }
 // short notes that an instance is short of memory.
 func (m *memories) short(x *memory, at time.Time) {
 	if at.After(x.LastShort) {
-		m.news = m.news || at.Sub(x.LastShort) > memoryStale
+		m.news = m.news || at.Sub(x.LastShort) >= time.Second
 		x.LastShort = at
 	}
 }

@@ -121,6 +121,20 @@ func TestALimitThatIsMetCountsOnlyWhereTheWorkingSetIsNearIt(t *testing.T) {
 	}
 }
 
+// Version 1 tells nothing before it kills.
+func TestARiseThatReachesTheLimitIsAShortageBeforeIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate  float64 // MiB per second
+		short bool
+	}{"it stands still": {0, false}, "it rises slowly": {0.3, false}, "it rises fast": {20, true}} {
+		r := remembers{t, &memories{}, at(0)}
+		n := r.run("", 30*time.Second, time.Second, 1000*mib, func(since time.Duration) float64 { return (300 + c.rate*since.Seconds()) * mib })
+		if short := n.Short != nil; short != c.short || c.short && n.Use > 950*mib {
+			t.Errorf("%s: %+v", name, n)
+		}
+	}
+}
+
 func TestAWorkingSetThatIsNotToldIsUnknown(t *testing.T) {
 	r := remembers{t, &memories{}, at(0)}
 	r.run("", time.Minute, time.Second, 1000*mib, still(100*mib))

@@ -22,6 +22,9 @@ func (p *Planner) issuer() *issue.Issuer {
 	if slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return w.Admit != nil }) {
 		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Concurrency, Capacity: mostRequests, Unit: 1, Quantum: 1})
 	}
+	if p.index(trimtab.Memory) < 0 && slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return w.Memory != nil }) {
+		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Memory, Capacity: mostMemory, Unit: memoryUnit, Quantum: 4096})
+	}
 	for i := range p.resources {
 		r := &p.resources[i]
 		c.Resources = append(c.Resources, issue.Resource{Name: r.Name, Capacity: r.Capacity, Unit: r.Unit, Quantum: r.Quantum()})
@@ -75,8 +78,11 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			continue
 		}
 		if p.index(a.Resource) < 0 {
-			if a.Resource == trimtab.Replicas {
+			switch a.Resource {
+			case trimtab.Replicas:
 				w.Number.Sent(a)
+			case trimtab.Memory:
+				p.sizedAt[a.KnobID] = p.sizedAt[a.KnobID].Then(direction(a), plan.Time)
 			}
 			continue
 		}
