@@ -2,6 +2,7 @@ package planner
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -69,6 +70,11 @@ func (r *decision) memory() {
 		}
 		*list = append(*list, a)
 	}
+}
+
+// sizesMemory reports whether a workload has limits of memory that the pool does not share.
+func (p *Planner) sizesMemory() bool {
+	return slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return w.Memory != nil })
 }
 
 // acts reports whether a limit is written.

@@ -22,7 +22,7 @@ func (p *Planner) issuer() *issue.Issuer {
 	if slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return w.Admit != nil }) {
 		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Concurrency, Capacity: mostRequests, Unit: 1, Quantum: 1})
 	}
-	if p.index(trimtab.Memory) < 0 && slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return w.Memory != nil }) {
+	if p.sizesMemory() {
 		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Memory, Capacity: mostMemory, Unit: memoryUnit, Quantum: 4096})
 	}
 	for i := range p.resources {
@@ -53,12 +53,16 @@ func (p *Planner) publish(now time.Time, d issue.Decision) []trimtab.Value {
 	return p.emit(p.issue.Issue(now, d))
 }
 
-// capacitiesOf returns the capacity of each resource if the pool has more than one.
+// capacitiesOf returns the capacity of each resource if the pool has more than one, or sets limits of
+// memory that it does not share: of that, what the hosts have.
 func capacitiesOf(p *Planner) map[string]float64 {
-	if len(p.resources) < 2 {
+	if len(p.resources) < 2 && !p.sizesMemory() {
 		return nil
 	}
-	all := make(map[string]float64, len(p.resources))
+	all := make(map[string]float64, len(p.resources)+1)
+	if p.sizesMemory() {
+		all[trimtab.Memory] = p.ledger.Measured(trimtab.Memory, mostMemory)
+	}
 	for i, r := range p.resources {
 		all[r.Name] = p.capacity(i)
 	}
