@@ -44,10 +44,13 @@ test integration demo-short guest-short kube: export RAPID_SEED ?= 1
 # With an empty build cache most CPU goes into the compiler, an eighth of that into its
 # collections of garbage, which GOGC makes rare; the tests themselves run without it.
 # go vet is a part of `make lint`, with all its checks: here it would be 40 s of
-# CPU more with an empty build cache. Many tests wait for real time: others
-# run meanwhile, six packages at a time.
+# CPU more with an empty build cache. Many tests wait for real time: others are compiled and
+# run meanwhile, eight packages at a time, and those that wait longest begin first.
 test: ## run the tests: embedded parts only, under 5 minutes
-	GOGC=400 go test $(PLAIN) -exec 'env -u GOGC' -p 6 -count=1 -vet=off -timeout 20m ./...
+	GOGC=400 go test $(PLAIN) -exec 'env -u GOGC' -p 8 -count=1 -vet=off -timeout 20m $(LONGEST) ./...
+
+# The packages whose tests take longest, which is mostly time that they wait.
+LONGEST := ./internal/site ./cmd/trimtab ./actuator/kubernetes ./bus/natsbus ./actuator/task ./cmd/trimtab-lab
 
 # axe-core, with which a test looks at the pages of the console.
 AXE := $(HOME)/.cache/trimtab-axe/axe.min.js
@@ -72,17 +75,23 @@ integration: build ## race detector, a nats-server, a Prometheus and real sender
 	go test $(PLAIN) -count=1 -race -timeout 20m $(RACE_PACKAGES)
 	go test $(PLAIN) -count=1 -race -timeout 20m -run 'Loop|Recommend|Pause|Reload|Alert|Hostile|Burst' ./cmd/trimtab
 	go test $(PLAIN) -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser ./console
-	go test $(PLAIN) -count=1 -tags integration -timeout 20m $(INTEGRATION_PACKAGES)
-	go test $(PLAIN) -count=1 -tags integration -timeout 30m -run '$(INTEGRATION_OF_CMD)' -skip TestTheDemo ./cmd/trimtab
+	go test $(PLAIN) -count=1 -tags integration -p 4 -timeout 20m ./sim/kubernetes $(INTEGRATION_PACKAGES)
+	go test $(PLAIN) -count=1 -tags integration -timeout 30m -run '$(INTEGRATION_OF_CMD)' -skip 'TestTheDemo|$(KUBE_OF_CMD)' ./cmd/trimtab
 	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run OverMoreSeeds ./cmd/trimtab-lab
 	GOFLAGS="$$GOFLAGS $(PLAIN)" ./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
 
 # The packages that share memory between goroutines.
 RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./agent/... ./gate ./internal/supervise ./internal/batch ./internal/site ./internal/client
-INTEGRATION_PACKAGES := ./deploy ./console/... ./bus/... ./collector/... ./analyzer/... ./actuator/... ./planner/... ./internal/hostfs ./internal/e2e ./internal/trial ./dashboards/... ./lab/cilantro ./lab/microservices/... ./sim/kubernetes ./lab/bench/real ./lab/bench/interop
+# Below these directories, the packages that have tests or cases which neither `make test` nor
+# `make kube` has. Many wait, so that four are tried at a time; the longest one comes first.
+INTEGRATION_BELOW := deploy console bus collector analyzer actuator planner internal/hostfs internal/e2e internal/trial dashboards lab/cilantro lab/microservices sim/kubernetes lab/bench/real lab/bench/interop
+INTEGRATION_PACKAGES = $(filter-out ./actuator/kubernetes,$(shell grep -rlE --include=*.go '^//go:build integration|trial[.](Some|Main)' $(INTEGRATION_BELOW) | xargs -n1 dirname | sort -u | sed 's|^|./|'))
 # The others of cmd/trimtab need no tag, and ran in `make test`; those that ask trial.Some
 # for their number of cases tried a part of them there.
 INTEGRATION_OF_CMD = $(shell (grep -ho '^func Test[A-Za-z0-9]*' cmd/trimtab/*_integration_test.go; grep -h -B9 'trial[.]Some' cmd/trimtab/*_test.go | grep -o '^func Test[A-Za-z0-9]*') | cut -c6- | paste -sd '|')
+
+# The tests of cmd/trimtab that need Kubernetes, which `make kube` runs.
+KUBE_OF_CMD := TheChart|TheKustomizeFiles|RealAPIServer
 
 .PHONY: kube-tools
 kube-tools: ## Kubernetes as one binary, helm, kwok, etcd and a scaler of KEDA, in ~/.cache/trimtab-kube (once for each version: 9 minutes of two cores)
@@ -91,7 +100,7 @@ kube-tools: ## Kubernetes as one binary, helm, kwok, etcd and a scaler of KEDA, 
 .PHONY: kube
 kube: kube-tools ## the tests against a real API server, controller manager and etcd, and those of the chart
 	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run 'Real' ./actuator/kubernetes ./exporters/keda ./internal/kube/... ./internal/site
-	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run 'TheChart|TheKustomizeFiles|RealAPIServer' ./cmd/trimtab
+	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run '$(KUBE_OF_CMD)' ./cmd/trimtab
 
 .PHONY: kubelet
 kubelet: kube-tools ## what only a real node shows: a kubelet and containerd on this host, as root, below a cgroup of their own

@@ -3,11 +3,11 @@ package planner
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/planner/allocation"
-	"github.com/trimtab/trimtab/planner/concurrency"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 )
@@ -23,8 +23,8 @@ const nearBy = 0.1
 // inService limits how many requests each workload has in service at once, where something before
 // it can limit them: to the declared number, or to the number that its allocation serves within the
 // SLO (package concurrency). A workload with too little history keeps its limit.
-func (r *decision) inService() {
-	allocations := map[string]*allocation.Allocation{}
+func (r limiting) inService() {
+	allocations, entitled := map[string]*allocation.Allocation{}, map[string]float64(nil)
 	for _, s := range r.allocations {
 		if s.Index == 0 {
 			allocations[s.Name] = s
@@ -34,44 +34,85 @@ func (r *decision) inService() {
 		if w.Admit == nil || w.Mode == trimtab.Off || w.Released {
 			continue
 		}
+		s := allocations[w.Name]
+		silent := w.Admit.Value == 0 && (s == nil || !s.Status.Free || s.Estimate == nil)
 		limit, why := w.Admit.Value, "its declared value"
-		if limit == 0 {
-			limit, why = admitted(allocations[w.Name], r.planner.admitted[w.Name])
-		}
-		var knobs []*ledger.Knob
-		for _, k := range r.planner.ledger.Of(w.Name, trimtab.Concurrency) {
-			if !k.Gone() && k.Held.Problem == "" {
-				knobs = append(knobs, k)
+		switch {
+		case silent:
+			if entitled == nil {
+				entitled = r.entitlements()
 			}
+			limit, why = r.entitledTo(w, entitled[w.Name])
+		case limit == 0:
+			limit, why = r.admitted(s)
 		}
+		knobs := r.limits(w)
 		for _, k := range knobs {
-			if limit > 0 {
-				r.limit(w, k, math.Ceil(limit/float64(len(knobs))), why)
+			if to := math.Ceil(limit / float64(len(knobs))); limit > 0 && !(silent && !k.Held.Now.Less(trimtab.Units(to))) {
+				r.limit(w, k, to, why)
 			}
 		}
 	}
+}
+
+// limits returns the knobs by which the requests of a workload can be limited.
+func (r limiting) limits(w *allocation.Workload) (knobs []*ledger.Knob) {
+	for _, k := range r.planner.ledger.Of(w.Name, trimtab.Concurrency) {
+		if !k.Gone() && k.Held.Problem == "" {
+			knobs = append(knobs, k)
+		}
+	}
+	return knobs
+}
+
+// limitable reports whether the limit of a workload's requests is planned with its share, so that
+// requests beyond the share are refused.
+func (r limiting) limitable(s *allocation.Allocation) bool {
+	if s.Admit == nil || s.Admit.Value > 0 || s.Mode != trimtab.Act {
+		return false
+	}
+	knobs := r.limits(s.Workload)
+	barred := slices.ContainsFunc(knobs, func(k *ledger.Knob) bool { return k.Held.Barred != "" })
+	_, known := r.planner.admitted[s.Name].For(s.Resource.Capacity, s.Estimate.Cost)
+	return known && len(knobs) > 0 && !barred
 }
 
 // admitted returns the limit for the allocation that a workload is about to have, and the reason; 0
 // if it is unknown. With CPU by weight a workload may reach its maximum, unless the needs of all do
 // not fit.
-func admitted(s *allocation.Allocation, known *concurrency.State) (limit float64, why string) {
-	if s == nil || !s.Status.Free || s.Estimate == nil {
-		return 0, ""
-	}
-	has := s.Step.Set
-	if s.Shared() && !s.Aim.Divided {
+func (r limiting) admitted(s *allocation.Allocation) (limit float64, why string) {
+	has, about := s.Step.Set, ""
+	switch {
+	case !s.Shared():
+	case s.Turn.Partial:
+		has = float64(s.Turn.Slice) * s.Resource.Unit
+		about = fmt.Sprintf("needs do not fit, and %s gives it %s of the %s that its requests want: ", r.planner.cfg.Policy.Name(), s.Amount(has), s.Amount(s.Turn.Wants))
+	case s.Turn.Admitted, !s.Aim.Divided:
 		has = math.Max(has, float64(s.Range.Hi)*s.Resource.Unit)
 	}
-	l, ok := known.For(has, s.Estimate.Cost)
+	l, ok := r.planner.admitted[s.Name].For(has, s.Estimate.Cost)
+	switch {
+	case ok:
+	case s.Turn.Partial && l.Time > 0:
+		return 1, about + "at least one request is in service"
+	default:
+		return 0, ""
+	}
+	return l.Requests, about + l.Words(s.Resource.Name)
+}
+
+// entitledTo returns the least limit of a workload of which nothing is known now: that of its
+// entitlement. 0: unknown.
+func (r limiting) entitledTo(w *allocation.Workload, entitled float64) (limit float64, why string) {
+	l, ok := r.planner.admitted[w.Name].For(entitled, nil)
 	if !ok {
 		return 0, ""
 	}
-	return l.Requests, l.Words(s.Resource.Name)
+	return l.Requests, "nothing is known of it now, so it may serve what it is entitled to: " + l.Words(r.planner.cfg.Resource)
 }
 
 // limit appends the action that sets one limit, unless the current limit is near enough.
-func (r *decision) limit(w *allocation.Workload, k *ledger.Knob, to float64, why string) {
+func (r limiting) limit(w *allocation.Workload, k *ledger.Knob, to float64, why string) {
 	set := math.Min(math.Max(to, k.Held.Min), k.Held.Max)
 	now := k.Held.Now
 	if near := math.Max(1, nearBy*now.Value); now.Unlimited && set >= k.Held.Max && w.Admit.Value == 0 ||

@@ -34,7 +34,7 @@ type sized struct {
 // memory sets the memory limits of workloads whose memory the pool does not share: each by what the
 // instance needs (package sizing), within the bounds of the guard. An instance whose need is unknown
 // keeps its limit.
-func (r *decision) memory() {
+func (r limiting) memory() {
 	g := guard.Round{Now: r.now, Unit: memoryUnit, Capacity: mostMemory, Spare: mostMemory}
 	var all []sized
 	for _, w := range r.planner.workloads {
@@ -101,7 +101,7 @@ func (p *Planner) sizes(w *allocation.Workload, now time.Time) (all []sized) {
 }
 
 // sizeAction returns the action that sets a limit.
-func (r *decision) sizeAction(s sized, to float64, bound string) trimtab.Action {
+func (r limiting) sizeAction(s sized, to float64, bound string) trimtab.Action {
 	verb, mode := "raised", trimtab.Act
 	if trimtab.Units(to).Less(s.knob.Held.Now) {
 		verb = "lowered"

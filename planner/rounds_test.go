@@ -25,17 +25,20 @@ import (
 // and which plans come of it. After a change of the planner, -rewrite writes what comes now;
 // read the difference. Commands:
 //
-//	pool [objective=NAME,…] [capacity=8] [shared [reserves]] [mode=recommend] [each=CORES]
+//	pool [objective=NAME,…] [capacity=8] [shared [reserves]] [limited] [mode=recommend] [each=CORES]
 //	    begins anew with a pool of three workloads, on hosts that have so much each; a line for each:
-//	    NAME has=CORES|nolimit [min=CORES] [host=h1] [mode=recommend]
+//	    NAME has=CORES|nolimit [min=CORES] [host=h1] [mode=recommend] [unlimited]
+//	    limited: something before each can limit its requests in service, but for unlimited ones.
 //	    Of several objectives all must lead to the same plans, or each is printed.
 //	rounds [n=1] [every=11s]
 //	    plays rounds, with what is known of each workload; a line for each:
 //	    NAME needs=CORES [met=1] [met-with=CORES] [backlog=0] [cost=0.01] [starved=SECONDS]
 //	         [stopped=SECONDS] [late=M/N] [uses=CORES] [never] [rates] [unknown] [stands-in=NAME]
+//	         [takes=SECONDS]
 //	    met is the share of requests in time, and 1 once the workload has met-with; the SLO is 0.9.
 //	    late: of the N requests since the last report, M were late. unknown: there is no estimate.
 //	    never: by its curve no amount meets the SLO. rates: what waits is not measured.
+//	    takes: how long 95% of its requests took at most.
 //	    stands-in: its signals stopped, and something else says what it needs.
 //	hears [after=3s]
 //	    the same, without the end of a round: only what is urgent is planned for.
@@ -85,8 +88,10 @@ type scripted struct {
 	now      time.Time
 	sequence uint64
 	has      map[string]trimtab.Amount
-	capped   map[string]bool
-	barred   map[string]string
+	// limits are those of requests in service.
+	limits map[string]trimtab.Amount
+	capped map[string]bool
+	barred map[string]string
 	// host is where each workload runs, and each what hosts say that they have; 0: nothing.
 	host map[string]string
 	each float64
@@ -109,7 +114,7 @@ func newPools(t *testing.T, d *datadriven.TestData) (all []*scripted) {
 		cfg := pool(objective, mode)
 		cfg.Capacity = number(t, d.CmdArgs, "capacity", cfg.Capacity)
 		cfg.Guard, cfg.Round, cfg.Urgent, cfg.Step = guard.Config{}, 10*time.Second, 2*time.Second, 80
-		p := &scripted{objective: name, shared: d.HasArg("shared"), now: t0, has: map[string]trimtab.Amount{}, capped: map[string]bool{}, barred: map[string]string{}, why: map[string]string{},
+		p := &scripted{objective: name, shared: d.HasArg("shared"), now: t0, has: map[string]trimtab.Amount{}, limits: map[string]trimtab.Amount{}, capped: map[string]bool{}, barred: map[string]string{}, why: map[string]string{},
 			known: map[string]*trimtab.Estimate{}, host: map[string]string{}, each: number(t, d.CmdArgs, "each", 0)}
 		lines(t, d, func(name string, args []datadriven.CmdArg) {
 			if p.has[name] = trimtab.Unlimited(); !has(args, "nolimit") {
@@ -119,6 +124,9 @@ func newPools(t *testing.T, d *datadriven.TestData) (all []*scripted) {
 			for i := range cfg.Workloads {
 				if w := &cfg.Workloads[i]; w.Name == name {
 					w.Min, w.Mode = number(t, args, "min", w.Min), trimtab.Mode(valueOf(args, "mode", string(w.Mode))[0])
+					if d.HasArg("limited") && !has(args, "unlimited") {
+						w.Admit, p.limits[name] = &planner.Admit{Max: 1000}, trimtab.Unlimited()
+					}
 				}
 			}
 		})
@@ -203,6 +211,9 @@ func (p *scripted) do(t *testing.T, d *datadriven.TestData) string {
 		}
 		for _, name := range slices.Sorted(maps.Keys(p.has)) {
 			fmt.Fprintf(&p.told, "%s has %v: %s\n", name, p.has[name], p.why[name])
+			if limit, ok := p.limits[name]; ok {
+				fmt.Fprintf(&p.told, "%s has %v in service: %s\n", name, limit, p.why[name+inService])
+			}
 		}
 		return p.told.String()
 	}
@@ -239,11 +250,17 @@ func (p *scripted) hold() (out []trimtab.Value) {
 	for _, host := range slices.Compact(slices.Sorted(maps.Values(p.host))) {
 		h := holding(p.now, 1, p.sequence, values)
 		h.Host, h.Targets = host, slices.DeleteFunc(h.Targets, func(k trimtab.KnobState) bool { return p.host[k.Workload] != host })
+		for _, name := range slices.Sorted(maps.Keys(p.limits)) {
+			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Host: host, Workload: name, Resource: trimtab.Concurrency}, Knob: "test", Now: p.limits[name], Baseline: trimtab.Unlimited(), Since: p.now, Min: 1, Max: 1000})
+		}
 		if p.each > 0 {
 			h.Capacity = map[string]float64{"cpu": p.each}
 		}
 		for i := range h.Targets {
 			k := &h.Targets[i]
+			if k.Resource == trimtab.Concurrency {
+				continue
+			}
 			k.Host, k.Now, k.Shared, k.Capped = host, p.has[k.Workload], p.shared, p.capped[k.Workload]
 			k.Barred = p.barred[k.Workload]
 			if p.found != nil {
@@ -266,6 +283,9 @@ func (p *scripted) estimate(t *testing.T, name string, args []datadriven.CmdArg)
 	}
 	e := asks(p.now, name, number(t, args, "needs", 0), number(t, args, "backlog", 0), met)
 	*e.Cost = number(t, args, "cost", *e.Cost)
+	if v := number(t, args, "takes", 0); v > 0 {
+		e.Latency = map[string]trimtab.Seconds{"p95": trimtab.Seconds(v)}
+	}
 	e.Starved = trimtab.Seconds(number(t, args, "starved", 0))
 	if v := number(t, args, "uses", -1); v >= 0 {
 		e.Inputs = append(e.Inputs, trimtab.Input{Name: string(quantity.Usage), Value: v, Age: 1})
@@ -307,6 +327,10 @@ func (p *scripted) carryOut(values []trimtab.Value) {
 			p.heard(plan)
 		}
 		for _, a := range plan.Actions {
+			if a.Resource == trimtab.Concurrency {
+				p.why[a.Workload+inService], p.limits[a.Workload] = a.Why.Summary, a.Set
+				continue
+			}
 			p.why[a.Workload] = a.Why.Summary
 			if a.Mode == trimtab.Act {
 				p.has[a.Workload], p.capped[a.Workload] = a.Set, a.Capped
@@ -327,11 +351,17 @@ func (p *scripted) carryOut(values []trimtab.Value) {
 	}
 }
 
+// inService follows the name of a workload where its limit of requests in service is meant.
+const inService = " in service"
+
 // print prints a plan that moves somebody.
 func (p *scripted) print(plan *trimtab.Plan) {
 	var moves []string
 	for _, a := range plan.Actions {
 		move := fmt.Sprintf("%s %v -> %v", a.Workload, a.Expect, a.Set)
+		if a.Resource == trimtab.Concurrency {
+			move = fmt.Sprintf("%s%s %v -> %v", a.Workload, inService, a.Expect, a.Set)
+		}
 		switch was := p.capped[a.Workload]; {
 		case a.Capped && !was:
 			move += " and capped"

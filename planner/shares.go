@@ -110,8 +110,13 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*alloca
 	if p.traits.Sums {
 		round.Policy = p.cfg.Policy
 	}
+	if p.traits.Weighs {
+		round.Weighs = p.cfg.Policy
+	}
 	for _, s := range asked {
-		round.Members = append(round.Members, s.Member(r.now, p.cfg.StaleAfter, entitled[s.Name]/scale))
+		m := s.Member(r.now, p.cfg.StaleAfter, entitled[s.Name]/scale)
+		m.Limited = limiting(r).limitable(s)
+		round.Members = append(round.Members, m)
 	}
 	state, what, turns := overload.Decide(p.overload[host], round)
 	if p.overload[host] = state; state == (overload.State{}) {
@@ -120,9 +125,9 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*alloca
 	for i, s := range asked {
 		s.Turn, s.Aim.Divided = turns[i], what != overload.Fits
 		switch {
-		case what == overload.Shared:
+		case what == overload.Shared, what == overload.Admitted && !p.traits.Weighs:
 			s.Rest(entitled[s.Name], "needs do not fit; the kernel shares by entitlement")
-		case what == overload.Chosen:
+		case what == overload.Chosen, what == overload.Admitted:
 			s.ServeInTurn(scale)
 		case allocation.Reserves(s):
 			s.AsSet("needs fit; the kernel shares")

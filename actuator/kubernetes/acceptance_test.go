@@ -137,6 +137,7 @@ func stateOf(a *actuator.Actuator, resource, instance string) trimtab.KnobState 
 
 // Item 3 of the acceptance list.
 func TestAfterSomebodyElseChangedAValueItIsNotWrittenForTheHoldAndASecondTimeWithinTheHourIsOnlyRecommended(t *testing.T) {
+	t.Parallel()
 	for resource, o := range both {
 		t.Run(resource, func(t *testing.T) {
 			c := open(t, 3, burstable)
@@ -182,6 +183,7 @@ func TestAfterSomebodyElseChangedAValueItIsNotWrittenForTheHoldAndASecondTimeWit
 
 // Item 4.
 func TestEveryWriteCarriesUIDAndVersionAndAnObjectMadeAgainOrChangedInBetweenIsRefused(t *testing.T) {
+	t.Parallel()
 	for resource, o := range both {
 		for what, change := range map[string]func(*cluster){
 			"nothing": func(*cluster) {},
@@ -254,6 +256,7 @@ func (c *cluster) changed(resource string) bool {
 // Item 7, for the lease that ends; `trimtab restore` and the Job restore from the journal
 // alone.
 func TestTheEndPutsLimitsBackAndRaisesReplicasAndLowersThemOnlyWhereDeclared(t *testing.T) {
+	t.Parallel()
 	for _, lower := range []bool{false, true} {
 		for _, alone := range []bool{false, true} {
 			for number, want := range map[float64]float64{2: 3, 5: 5} {

@@ -9,6 +9,7 @@ import (
 
 // Item 2 of the acceptance list.
 func TestWithinAHeartbeatOfTheAppearanceOfAnAutoscalerItsTargetGetsNoWriteAndTheHoldingNamesIt(t *testing.T) {
+	t.Parallel()
 	target := `{"apiVersion":"apps/v1","kind":"Deployment","name":"checkout"}`
 	for name, test := range map[string]struct{ path, object, want, resource string }{
 		"an HPA":                {"/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/h", `{"spec":{"scaleTargetRef":` + target + `}}`, "HorizontalPodAutoscaler shop/h", trimtab.Replicas},

@@ -3,6 +3,7 @@ package kubernetes_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -26,6 +27,10 @@ func TestMain(m *testing.M) {
 	if config := os.Getenv("TEST_KUBECONFIG"); config != "" {
 		fmt.Fprintln(os.Stderr, act(config, os.Getenv("TEST_DIR")))
 		os.Exit(1)
+	}
+	// They wait for watches and heartbeats more than they compute; -parallel says otherwise.
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
@@ -90,6 +95,7 @@ func statusesOf(o *trimtab.Outcome) (all []string) {
 
 // Item 5. The process dies at its nth write, before or after the server carries it out.
 func TestKilledBetweenAnyTwoStepsNoObjectIsChangedThatTheJournalDoesNotKnow(t *testing.T) {
+	t.Parallel()
 	tr := trial.Start(t, 6)
 	deepest := 0
 	for i := range tr.N {
@@ -186,6 +192,7 @@ func restored(tr *trial.Trial, s *kubetest.Server, when string) {
 // stopped before one of its requests, while the newer one takes over and writes, perhaps
 // the same values as before in the end.
 func TestOfTwoActuatorsTheOlderOneWritesNothingOnceTheNewerOneHas(t *testing.T) {
+	t.Parallel()
 	tr := trial.Start(t, 8)
 	gated := 0
 	for i := range tr.N {
@@ -287,6 +294,7 @@ func (c *cluster) journaled(config *actuator.Config) {
 // set by somebody else and come into force when a kubelet cares; what is raised never
 // makes all that the watch has told of more than the pool.
 func TestTheSumIsNeverOverThePoolByWhatIsWrittenInAnyOrderOfEvents(t *testing.T) {
+	t.Parallel()
 	tr := trial.Start(t, 8)
 	const pool = 4.0
 	raised := 0
@@ -396,6 +404,7 @@ func (c *cluster) limits() (set map[string]float64, sum float64) {
 // R21: baselines are back by the end of the lease though the server fails three of ten
 // requests and answers conflicts.
 func TestWithoutPlansBaselinesAreBackByTheEndOfTheLeaseThoughTheServerFails(t *testing.T) {
+	t.Parallel()
 	tr := trial.Start(t, 3)
 	for range tr.N {
 		c := open(t, 3, burstable)

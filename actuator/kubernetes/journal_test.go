@@ -143,6 +143,7 @@ func (c *cluster) actuator(host string) *actuator.Actuator {
 // An actuator is killed after any number of requests: each pod that was changed has an
 // entry in the journal from which its baseline comes back.
 func TestKilledAnywhereTheJournalKnowsEveryChange(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))

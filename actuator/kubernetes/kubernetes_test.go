@@ -20,6 +20,7 @@ import (
 var checkout = kube.Ref{Namespace: "shop", Kind: kube.Deployment, Name: "checkout"} //nolint:gochecknoglobals // a name
 
 func TestALimitMeetsTheContractOfKnobs(t *testing.T) {
+	t.Parallel()
 	knobtest.Run(t, func(t *testing.T) knobtest.Fixture { return contract(t, open(t, 1, burstable), 0.11) })
 }
 
@@ -46,6 +47,7 @@ func contract(t *testing.T, c *cluster, least float64) knobtest.Fixture {
 }
 
 func TestTheNumberOfPodsMeetsTheContractOfKnobs(t *testing.T) {
+	t.Parallel()
 	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
 		c := open(t, 3, burstable)
 		most := trimtab.Units(10_000)
@@ -175,6 +177,7 @@ func TestAClusterWithoutResizeIsToldWithTheVersionItNeeds(t *testing.T) {
 }
 
 func TestUnderAnotherAutoscalerNothingIsWrittenAndItIsNamed(t *testing.T) {
+	t.Parallel()
 	target := `{"apiVersion":"apps/v1","kind":"Deployment","name":"checkout"}`
 	for name, test := range map[string]struct{ path, object, want, knob string }{
 		"an HPA":                {"/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/h", `{"spec":{"scaleTargetRef":` + target + `}}`, "HorizontalPodAutoscaler shop/h", "replicas"},

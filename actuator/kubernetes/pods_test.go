@@ -49,6 +49,7 @@ func (c *cluster) conditions(all ...kubetest.Object) {
 
 // Item 10.
 func TestWhatIsDeferredForTooLongInfeasibleOrAnErrorIsPutBackWithTheKubeletsWords(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		condition kubetest.Object
 		patience  time.Duration
@@ -113,6 +114,7 @@ func TestWhatIsDeferredForTooLongInfeasibleOrAnErrorIsPutBackWithTheKubeletsWord
 
 // Item 11.
 func TestAResizeIsWrittenOnlyWithoutConditionsWithTheGenerationObservedAndTheLimitWithin10m(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		status func(pod, status kubetest.Object)
 		done   bool
@@ -223,6 +225,7 @@ func TestNoContainerGetsALimitThatTheServerWouldMakeItsRequest(t *testing.T) {
 // Whatever a pod asks for and whatever a knob is set to, the server refuses no patch:
 // none would change the QoS class, remove a request or a limit, or end below a request.
 func TestNoPatchRemovesARequestOrALimitOrWouldChangeTheClass(t *testing.T) {
+	t.Parallel()
 	tr := trial.Start(t, 25)
 	s := kubetest.New(t)
 	s.Shop(1, burstable)
@@ -370,6 +373,7 @@ func TestReplicasAreWrittenOnceThePodsAreAvailable(t *testing.T) {
 
 // Item 1.2 of the specification: none runs on 0 pods unless that is allowed.
 func TestANumberGoesToZeroOnlyWhereThatIsAllowedAndNoAutoscalerIsThere(t *testing.T) {
+	t.Parallel()
 	for _, allowed := range []bool{false, true} {
 		c := open(t, 1, burstable)
 		c.rules.AllowZero = allowed

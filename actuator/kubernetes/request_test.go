@@ -39,6 +39,7 @@ func TestARequestIsAWeightOfThePodByTheLineAndOfTheContainerByTheCurve(t *testin
 }
 
 func TestARequestMeetsTheContractOfKnobs(t *testing.T) {
+	t.Parallel()
 	knobtest.Run(t, func(t *testing.T) knobtest.Fixture { return contract(t, weighing(t, 1, openEnded), 0.01) })
 }
 
@@ -140,6 +141,7 @@ func TestARequestIsInForceOnceTheNodeKeepsItAndAtItsEndTheOldOneComesBack(t *tes
 }
 
 func TestARequestThatTheNodeRefusesIsPutBackNamedAndAskedForAgainLaterAndLater(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		condition kubetest.Object
 		waits     []time.Duration
@@ -218,6 +220,7 @@ func TestARequestForWhichTheNodeIsKnownToHaveNoRoomIsNotAskedFor(t *testing.T) {
 }
 
 func TestARequestStaysAboveWhatALimitRangeAllowsBesideItsLimit(t *testing.T) {
+	t.Parallel()
 	c := weighing(t, 1, `{"requests":{"cpu":"1","memory":"64Mi"},"limits":{"cpu":"2"}}`)
 	c.Put("/api/v1/namespaces/shop/limitranges/r", `{"spec":{"limits":[{"type":"Container","maxLimitRequestRatio":{"cpu":"4"}}]}}`)
 	k := c.limit(trimtab.CPU)
@@ -260,6 +263,7 @@ func TestWhereTheLimitIsTurnedNextTheRequestIsPutBackFirst(t *testing.T) {
 }
 
 func TestAnAutoscalerThatGoesByRequestsBarsThem(t *testing.T) {
+	t.Parallel()
 	hpa := `{"spec":{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"checkout"},"metrics":[{"type":"Resource","resource":{"name":"cpu","target":{"type":"Utilization","averageUtilization":50}}}]}}`
 	for _, weighs := range []bool{true, false} {
 		c := open(t, 1, burstable)
@@ -311,6 +315,7 @@ func TestExplainNamesTheTwoWeightsOfARequest(t *testing.T) {
 // What a node reads back of a request goes through a weight, and loses digits, or comes back by the
 // other formula; what it keeps for the pod does not.
 func TestARequestIsReadBackByWhatTheNodeKeepsAndNotByAFormula(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		keeps, reads string
 		in           float64

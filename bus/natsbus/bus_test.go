@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
+	"github.com/trimtab/trimtab/internal/cluster/clustertest"
 	"github.com/trimtab/trimtab/internal/leak"
 	"github.com/trimtab/trimtab/topic"
 )
@@ -17,6 +18,7 @@ import (
 // TestMain lets more tests run side by side than there are processors: they wait for
 // servers and for time-outs. -parallel says otherwise.
 func TestMain(m *testing.M) {
+	clustertest.Main()
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}

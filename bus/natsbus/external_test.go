@@ -18,6 +18,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/bustest"
+	"github.com/trimtab/trimtab/internal/cluster/clustertest"
 	"github.com/trimtab/trimtab/internal/loopback"
 	"github.com/trimtab/trimtab/internal/trial"
 )
@@ -25,27 +26,16 @@ import (
 // natsServer is a nats-server as a process of its own.
 type natsServer struct {
 	t       *testing.T
-	binary  string
 	address string
 	dir     string
 	cmd     *exec.Cmd
 }
 
-func newServer(t *testing.T, binary string) *natsServer {
+func newServer(t *testing.T) *natsServer {
 	t.Helper()
-	s := &natsServer{t: t, binary: binary, address: loopback.Address(t), dir: filepath.Join(t.TempDir(), "store")}
+	s := &natsServer{t: t, address: loopback.Address(t), dir: filepath.Join(t.TempDir(), "store")}
 	t.Cleanup(func() { s.kill() })
 	return s
-}
-
-// build builds nats-server from the module cache.
-func build(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "nats-server")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
-		t.Fatalf("build nats-server: %v\n%s", err, out)
-	}
-	return binary
 }
 
 func (s *natsServer) start() {
@@ -54,7 +44,7 @@ func (s *natsServer) start() {
 	if n, err := strconv.Atoi(port); err != nil || n == 0 {
 		s.t.Fatal(s.address)
 	}
-	s.cmd = exec.Command(s.binary, "-a", "127.0.0.1", "-p", port, "-js", "-sd", s.dir)
+	s.cmd = clustertest.Process(nil, "-a", "127.0.0.1", "-p", port, "-js", "-sd", s.dir)
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
@@ -77,9 +67,8 @@ func (s *natsServer) kill() {
 }
 
 func TestAnExternalServerKeepsTheContract(t *testing.T) {
-	binary := build(t)
 	bustest.Run(t, func(t *testing.T) bus.Bus {
-		s := newServer(t, binary)
+		s := newServer(t)
 		s.start()
 		return open(t, Config{URL: "nats://" + s.address, AckWait: patient})
 	})
@@ -140,7 +129,7 @@ func (tr *traffic) complete(t *testing.T, from int) {
 }
 
 func TestAServerThatIsKilledLosesAndRepeatsNothing(t *testing.T) {
-	s := newServer(t, build(t))
+	s := newServer(t)
 	s.start()
 	traffic := newTraffic(t, s)
 	tr := trial.Start(t, 10)
@@ -174,7 +163,7 @@ func TestAServerThatIsKilledLosesAndRepeatsNothing(t *testing.T) {
 }
 
 func TestASubscriberWaitsForAServerThatAnswersLate(t *testing.T) {
-	s := newServer(t, build(t))
+	s := newServer(t)
 	s.start()
 	b := open(t, Config{URL: "nats://" + s.address})
 	if err := s.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
@@ -199,7 +188,7 @@ func TestASubscriberWaitsForAServerThatAnswersLate(t *testing.T) {
 }
 
 func TestAStoreThatIsWipedOrRolledBackCostsTimeOnly(t *testing.T) {
-	s := newServer(t, build(t))
+	s := newServer(t)
 	s.start()
 	tr, traffic := trial.Start(t, 5), newTraffic(t, s)
 	k, err := traffic.bus.Bucket(t.Context(), "leaders")

@@ -35,7 +35,7 @@ type jobSite struct {
 func newJobSite(t *testing.T) *jobSite {
 	t.Helper()
 	root, _, _ := realGroups(t)
-	s := &jobSite{stages: newStages(t), group: fmt.Sprintf("trimtab-jobs-%d", os.Getpid())}
+	s := &jobSite{stages: newStages(t), group: ownGroup("trimtab-jobs")}
 	marks, err := os.MkdirTemp("", "trimtab-jobs")
 	if err != nil {
 		t.Fatal(err)

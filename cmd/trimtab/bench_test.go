@@ -153,7 +153,9 @@ func BenchmarkIdle(b *testing.B) {
 func release(tb testing.TB) string {
 	tb.Helper()
 	binary := filepath.Join(tb.TempDir(), "trimtab")
-	if out, err := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", binary, ".").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -funcalign=16", "-o", binary, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build` does
+	if out, err := build.CombinedOutput(); err != nil {
 		tb.Fatalf("build: %v\n%s", err, out)
 	}
 	return binary

@@ -75,6 +75,7 @@ func (s *stages) start(role, user string, more ...string) *program {
 // holds each to its role: spans go in, a limit moves, and whoever dies is
 // replaced by the one that stood by.
 func TestStagesAsProcessesOfTheirOwnMoveALimitAndReplaceEachOther(t *testing.T) {
+	t.Parallel()
 	s := newStages(t)
 	planners := []*program{s.start("planner", "planner")}
 	planners[0].becomesReady() // the streams are there
@@ -166,6 +167,7 @@ func TestStagesAsProcessesOfTheirOwnMoveALimitAndReplaceEachOther(t *testing.T) 
 }
 
 func TestAProcessWithTheCertificateOfAnotherRoleSaysAtItsStartWhatItMayNot(t *testing.T) {
+	t.Parallel()
 	s := newStages(t)
 	p := s.start("planner", "collector")
 	if err := p.cmd.Wait(); err == nil {
@@ -179,6 +181,7 @@ func TestAProcessWithTheCertificateOfAnotherRoleSaysAtItsStartWhatItMayNot(t *te
 }
 
 func TestAStageWaitsForTheStreamsAndSaysSo(t *testing.T) {
+	t.Parallel()
 	s := newStages(t)
 	p := s.start("analyzer", "analyzer")
 	p.until("it says what it waits for", func() error {

@@ -169,6 +169,7 @@ func (s *script) comesAgain(console *program, path string, cores float64) {
 // goes and comes, a host gets more, a planner and a NATS server die, the link of a
 // host is cut, and no host nor the pool is ever over capacity. Then nothing is left.
 func TestTheClusterScriptKeepsItsPromisesWhileThingsDie(t *testing.T) {
+	t.Parallel()
 	s := startScript(t)
 	stop := s.watch()
 	var agents []*program

@@ -41,7 +41,7 @@ func realGroups(t *testing.T) (root, cpu, freezer string) {
 	if err != nil || frozen == "" || os.Getuid() != 0 {
 		t.Skip("no cgroups of version 1 with a freezer that may be written")
 	}
-	name := fmt.Sprintf("trimtab-batch-%d", os.Getpid())
+	name := ownGroup("trimtab-batch")
 	cpu, freezer = filepath.Join(root, name), filepath.Join(frozen, name)
 	for _, dir := range []string{cpu, freezer} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -150,6 +150,7 @@ workloads:
 }
 
 func TestRealJobsGrowAndAreFrozenBesideAService(t *testing.T) {
+	t.Parallel()
 	b := newBatch(t)
 	b.job("a")
 	b.job("b")
@@ -217,6 +218,7 @@ func (b *batch) onwards(cores float64) error {
 }
 
 func TestAPolicyThatKillsEndsRealJobsWhenTheSLOIsMissed(t *testing.T) {
+	t.Parallel()
 	b := newBatch(t)
 	b.text = strings.Replace(b.text, "colocate: {", "colocate: {policy: rhythm-indiscriminate, ", 1)
 	b.job("a")
@@ -245,6 +247,7 @@ func (b *batch) onwardsAlone() error {
 }
 
 func TestTheWatchdogTakesBackWhatJobsWereGivenByAKilledAgent(t *testing.T) {
+	t.Parallel()
 	b := newBatch(t)
 	b.job("a")
 	b.tail.Store(20)

@@ -54,6 +54,7 @@ func (b *batch) frozen(jobs ...string) func() error {
 // groups of the kernel, over the real bus, in one process: jobs grow beside a service
 // that is fast, and are frozen when its spans say that it misses its SLO.
 func TestSpansOfAServiceDecideWhatRealJobsHave(t *testing.T) {
+	t.Parallel()
 	b, service := newBatch(t), new(traced)
 	b.q = service.quotas(b.q.root)
 	b.text = strings.Replace(b.text, "name: hungry, ", "name: hungry, "+thresholds, 1)
@@ -85,6 +86,7 @@ func TestSpansOfAServiceDecideWhatRealJobsHave(t *testing.T) {
 
 // While it is paused a job keeps what it has, though the service misses its SLO.
 func TestAPauseHoldsRealJobsUntilAResume(t *testing.T) {
+	t.Parallel()
 	b, service := newBatch(t), new(traced)
 	b.q = service.quotas(b.q.root)
 	b.text = strings.Replace(b.text, "name: hungry, ", "name: hungry, "+thresholds, 1)
@@ -133,6 +135,7 @@ func TestAPauseHoldsRealJobsUntilAResume(t *testing.T) {
 // Each role as a process of its own on a real server that holds it to its role: a
 // console, which has no jobs, shows those of the agent's host, and its pause holds them.
 func TestAConsoleOfAFleetShowsAndPausesTheJobsOfAnAgent(t *testing.T) {
+	t.Parallel()
 	s, service := newStages(t), new(traced)
 	b := newBatch(t)
 	s.q = service.quotas(s.q.root)

@@ -185,6 +185,7 @@ func shownElsewhere(x shown) bool {
 }
 
 func TestEveryPanelShowsWhatARealPrometheusScraped(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
 	defer cancel()
 	w := startWatcher(t)

@@ -39,6 +39,7 @@ func commandOf(t *testing.T, p *program, key string) []string {
 }
 
 func TestTheUnitsCommandsActOnRealGroupsWithoutAnyCapabilityAndRestoreAfterAKill(t *testing.T) {
+	t.Parallel()
 	p := prepare(t, kernelQuotas(t), "")
 	if err := os.WriteFile(filepath.Join(p.dir, "trimtab.yaml"), []byte(p.text), 0o600); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 // A trimtab that only watches has heard spans of two services, which have control groups,
 // and a real Prometheus scrapes metrics of one of them.
 func TestADraftOfWhatIsThereIsAConfigurationThatRuns(t *testing.T) {
+	t.Parallel()
 	p := prepare(t, fixtureQuotas(t), "")
 	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "http_requests_total{service=\"hungry\",code=\"200\"} 7\nmail_queue_length 3\n")
@@ -64,6 +65,7 @@ func TestADraftOfWhatIsThereIsAConfigurationThatRuns(t *testing.T) {
 
 // What a real Prometheus answers to queries that are good and to some that are not.
 func TestTheDoctorTellsWhatEachQueryAnswers(t *testing.T) {
+	t.Parallel()
 	p := prepare(t, fixtureQuotas(t), "")
 	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprint(w, "load 40\nshare 97\nseveral{a=\"1\"} 1\nseveral{a=\"2\"} 2\n")

@@ -34,6 +34,7 @@ func measuredServices() *httptest.Server {
 // A trimtab runs with a file, hears no spans, and a real Prometheus scrapes two services
 // that are not in the file.
 func TestADraftHasWhatOnlyPrometheusKnowsAndWhatTheRunningFileSays(t *testing.T) {
+	t.Parallel()
 	p := prepare(t, groupsWith(t, 0.5, "hungry", "modest", "mailer"), "")
 	exporter := measuredServices()
 	defer exporter.Close()

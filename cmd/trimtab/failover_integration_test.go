@@ -15,6 +15,7 @@ import (
 //
 //	TRIMTAB_CASES=100 go test -tags integration -timeout 1h -run TestAKilledPlannerIsReplaced -v ./cmd/trimtab
 func TestAKilledPlannerIsReplacedByTheOneThatStandsBy(t *testing.T) {
+	t.Parallel()
 	s := newStages(t)
 	tr := trial.Start(t, 2)
 	leads := s.start("planner", "planner")

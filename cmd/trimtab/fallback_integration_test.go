@@ -35,6 +35,7 @@ func scraped(p *program, target string) (url string) {
 // What stands in for feedback that is missing, through the real loop: metrics
 // that a real Prometheus scrapes, and quotas that are read back.
 func TestFallbacksStandInForMissingFeedbackAndRaiseOnly(t *testing.T) {
+	t.Parallel()
 	// Until feedback ends all do well on 0.2; the truth behind the proxy is 0.6.
 	names := []string{"byproxy", "byprofile", "bydemand", "small"}
 	q := groupsWith(t, 0.8, append([]string{"nightly"}, names...)...)

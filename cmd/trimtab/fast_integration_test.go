@@ -68,6 +68,7 @@ func (p *program) burn(name, script string) {
 }
 
 func TestTheFastLoopMovesRealGroupsBetweenRoundsAndItsPanelsHaveTheirMetrics(t *testing.T) {
+	t.Parallel()
 	p := fastProgram(t)
 	// At times both want more than there is: somebody lacks room, which asks for a round. At
 	// others one has some to lend: two that never have lend nothing.

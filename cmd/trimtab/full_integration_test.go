@@ -18,6 +18,7 @@ const unitTimeout = 30 * time.Second
 // The storage directory is full, so that nothing can be stored: each of 16 partitions, the
 // learner, the planner and the bus have something to save, and systemd stops the service.
 func TestAStopOnAFullDiskEndsWithinTheTimeOfTheUnit(t *testing.T) {
+	t.Parallel()
 	p := prepare(t, anyQuotas(t), "analyzer: {report_interval: 200ms, partitions: 16}\n")
 	mount(t, p.storage(), "size=8m")
 	p.start()

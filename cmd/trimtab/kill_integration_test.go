@@ -9,6 +9,7 @@ import (
 )
 
 func TestADemoListensOnLoopbackOnlyAndLeavesNoProcess(t *testing.T) {
+	t.Parallel()
 	p := prepare(t, fixtureQuotas(t), "")
 	p.launch("demo", "--headless", "--for", "40s", "--knob", "process", "--report", filepath.Join(p.dir, "report.json"), "--web.listen-address", p.web)
 	p.becomesReady()

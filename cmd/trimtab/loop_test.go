@@ -109,6 +109,11 @@ func groupsWith(t testing.TB, cores float64, names ...string) quotas {
 	}}
 }
 
+// ownGroup is the name of a control group that no other test has: tests run side by side.
+func ownGroup(prefix string) string {
+	return fmt.Sprintf("%s-%d-%s", prefix, os.Getpid(), rand.Text()[:8])
+}
+
 // kernelQuotas are real groups of version 1.
 func kernelQuotas(t testing.TB) quotas {
 	t.Helper()
@@ -119,7 +124,7 @@ func kernelQuotas(t testing.TB) quotas {
 	if err := cgroup.Writable(root); err != nil {
 		t.Skipf("cgroup hierarchy is not writable: %v", err)
 	}
-	top := fmt.Sprintf("trimtab-test-%d-%s", os.Getpid(), rand.Text()[:8]) // tests run side by side
+	top := ownGroup("trimtab-test")
 	paths := map[string]string{}
 	base, err := cgroup.Create(root, top)
 	if err != nil {

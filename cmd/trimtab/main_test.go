@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/trimtab/trimtab/internal/cluster/clustertest"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/loopback"
 	"github.com/trimtab/trimtab/internal/site"
@@ -24,6 +25,7 @@ import (
 // TestMain lets the test binary be trimtab, for scripts and for the children
 // that trimtab starts of itself.
 func TestMain(m *testing.M) {
+	clustertest.Main()
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
 		os.Exit(mainCode())
 	}

@@ -69,6 +69,7 @@ func ownYAML(t *testing.T) string {
 // TestTheFirstRecommendationFromOnesOwnPrometheus prints lines and seconds; the
 // promise is 15 lines and 5 minutes.
 func TestTheFirstRecommendationFromOnesOwnPrometheus(t *testing.T) {
+	t.Parallel()
 	for _, unit := range []struct {
 		name, quota string
 		// most is the load that the service answers in time, of 60 to 100.

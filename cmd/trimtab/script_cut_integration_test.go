@@ -90,7 +90,7 @@ func TestACutLinkOfAnyHostIsSafe(t *testing.T) {
 		urls = append(urls, "tls://"+s.addresses()[n]+":4222")
 	}
 	all := follow(t, filepath.Join(s.dir, "site"), strings.Join(urls, ","))
-	links, lengths := []string{"h2", "c1", "n1", "h1", "c2"}, []time.Duration{time.Minute, 10 * time.Second, time.Second, 5 * time.Minute}
+	links, lengths := []string{"h2", "c1", "n1", "h1", "c2"}, []time.Duration{scriptLease * 3 / 2, 10 * time.Second, time.Second, 5 * time.Minute}
 	for i := range tr.N {
 		link, length, ways := links[i%len(links)], lengths[i/len(links)%len(lengths)], []string{"both ways", "from it", "to it"}[i/20%3]
 		for _, a := range agents {
@@ -115,7 +115,7 @@ func TestACutLinkOfAnyHostIsSafe(t *testing.T) {
 		} else {
 			tr.Case()
 		}
-		if length >= time.Minute { // the others go on meanwhile
+		if length > scriptLease { // the others go on meanwhile
 			others := slices.DeleteFunc(scriptHosts(), func(h string) bool { return h == link })
 			for _, h := range others {
 				if all.answered(h, began) == 0 {

@@ -53,6 +53,8 @@ func startScript(t *testing.T) *script {
 	s := &script{T: t, dir: filepath.Join(t.TempDir(), "site"), ended: make(chan error, 1)}
 	s.cmd = exec.Command("../../deploy/examples/cluster.sh", "--trimtab", os.Args[0], "--dir", s.dir)
 	s.cmd.Stdout, s.cmd.Stderr = s, s
+	// With the flags of the Makefile the nats-server that it builds is compiled already.
+	s.cmd.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -gcflags=all=-dwarf=false -ldflags=-s")
 	s.cmd.WaitDelay = time.Minute
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)

@@ -6,9 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,17 +17,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/codec"
+	"github.com/trimtab/trimtab/internal/cluster/clustertest"
 )
-
-// natsServer builds nats-server from the module cache.
-func natsServer(t *testing.T) (binary string) {
-	t.Helper()
-	binary = filepath.Join(t.TempDir(), "nats-server")
-	if out, err := exec.Command("go", "build", "-o", binary, "github.com/nats-io/nats-server/v2").CombinedOutput(); err != nil {
-		t.Fatalf("build nats-server: %v\n%s", err, out)
-	}
-	return binary
-}
 
 // serveBus starts a NATS server as a process of its own, which outlives the
 // program that uses it; before is what its command line begins with.
@@ -39,8 +28,7 @@ func (p *program) serveBus(address string, before ...string) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	args := slices.Concat(before, []string{natsServer(p.T), "-a", host, "-p", port, "-js", "-sd", filepath.Join(p.dir, "nats")})
-	cmd := exec.Command(args[0], args[1:]...)
+	cmd := clustertest.Process(before, "-a", host, "-p", port, "-js", "-sd", filepath.Join(p.dir, "nats"))
 	if err := cmd.Start(); err != nil {
 		p.Fatal(err)
 	}

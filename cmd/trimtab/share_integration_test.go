@@ -16,6 +16,7 @@ import (
 // the limit of the pool, each workload a quota of its max alone, and what was there before comes
 // back, after kill -9 by the watchdog.
 func TestWorkloadsBelowOneGroupShareItsLimitByWeightAndAllComesBack(t *testing.T) {
+	t.Parallel()
 	p, _ := belowOne(t)
 	p.text = regexp.MustCompile(`(?m)^nats: .*\n`).ReplaceAllString(p.text, "")
 	p.q.read = func(string) float64 { return 0.9 } // nothing binds: each has its max

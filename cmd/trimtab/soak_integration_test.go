@@ -32,6 +32,7 @@ const (
 // many minutes as the trial says. Its watchdogs count, too. It is the agent as it is
 // released, and what it maps of its binary counts as what it allocated does.
 func TestAnAgentOfAHundredCgroupsStaysSmall(t *testing.T) {
+	t.Parallel()
 	tr := trial.Start(t, 1)
 	s := newStages(t)
 	var names []string

@@ -40,7 +40,7 @@ type guests struct {
 
 func newGuests(t *testing.T) *guests {
 	root, cpu, freezer := realGroups(t)
-	g := &guests{group: fmt.Sprintf("trimtab-guests-%d", os.Getpid()), freezer: filepath.Dir(freezer), tail: 0.02}
+	g := &guests{group: ownGroup("trimtab-guests"), freezer: filepath.Dir(freezer), tail: 0.02}
 	g.program = prepare(t, fixtureQuotas(t), "")
 	before, _, _ := strings.Cut(g.text, "workloads:")
 	g.text = strings.Replace(before, fmt.Sprintf("cgroup_root: %q", g.q.root), fmt.Sprintf("cgroup_root: %q, lock_dir: %q", root, filepath.Join(g.dir, "locks")), 1) + fmt.Sprintf(`
@@ -206,6 +206,7 @@ func (g *guests) gone(p speculation.Placement) {
 }
 
 func TestRealTasksRunBesideAServiceAreFrozenForItKilledAndEndWithTheirLease(t *testing.T) {
+	t.Parallel()
 	g := newGuests(t)
 	g.run()
 	g.plans()
@@ -262,6 +263,7 @@ func TestRealTasksRunBesideAServiceAreFrozenForItKilledAndEndWithTheirLease(t *t
 }
 
 func TestNothingOfATaskOutlivesTheAgentThatIsKilled(t *testing.T) {
+	t.Parallel()
 	g := newGuests(t)
 	g.run()
 	g.plans()

@@ -138,6 +138,7 @@ func (f *followed) next(agent *program, since time.Time) time.Duration {
 // at a random moment under load and started again. The times are those from a start
 // to readiness.
 func TestAKilledStageLosesNoDecisionAndCarriesNoneOutTwice(t *testing.T) {
+	t.Parallel()
 	s := newStages(t)
 	tr := trial.Start(t, 4)
 	running := map[string]*program{"planner": s.start("planner", "planner")}
@@ -180,6 +181,7 @@ func TestAKilledStageLosesNoDecisionAndCarriesNoneOutTwice(t *testing.T) {
 // the first goes on it does nothing of what it was at. The times are those without a
 // plan.
 func TestAPlannerThatWasStoppedHasNoEffectWhenItGoesOn(t *testing.T) {
+	t.Parallel()
 	s := newStages(t)
 	tr := trial.Start(t, 1)
 	leads := s.start("planner", "planner")

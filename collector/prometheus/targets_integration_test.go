@@ -133,6 +133,7 @@ func eachServer(t *testing.T, test func(t *testing.T, program string)) {
 }
 
 func TestARealServerThatScrapesAReplacedPodLeavesNoGap(t *testing.T) {
+	t.Parallel()
 	eachServer(t, func(t *testing.T, program string) {
 		p := &pods{count: map[string]float64{}, since: map[string]time.Time{}}
 		a, b, c := export(t, p, "a"), export(t, p, "b"), export(t, p, "c")
@@ -161,6 +162,7 @@ func TestARealServerThatScrapesAReplacedPodLeavesNoGap(t *testing.T) {
 }
 
 func TestARealServerThatIsCutOffFromAPodMakesTheLoadMissing(t *testing.T) {
+	t.Parallel()
 	eachServer(t, func(t *testing.T, program string) {
 		p := &pods{count: map[string]float64{}, since: map[string]time.Time{}}
 		a, b := export(t, p, "a"), export(t, p, "b")
@@ -190,6 +192,7 @@ func TestARealServerThatIsCutOffFromAPodMakesTheLoadMissing(t *testing.T) {
 // One target has all pods, with times of their own, as cAdvisor: a pod that is replaced
 // gets no staleness marker.
 func TestARealServerWithoutStalenessMarkersHoldsNobody(t *testing.T) {
+	t.Parallel()
 	eachServer(t, func(t *testing.T, program string) {
 		p := &pods{count: map[string]float64{}, since: map[string]time.Time{}}
 		var mu sync.Mutex
@@ -229,6 +232,7 @@ func TestARealServerWithoutStalenessMarkersHoldsNobody(t *testing.T) {
 
 // What VictoriaMetrics answers without more is 30 s old, and looks new.
 func TestARealServerAnswersAsOfNow(t *testing.T) {
+	t.Parallel()
 	eachServer(t, func(t *testing.T, program string) {
 		target := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = fmt.Fprintf(w, "clock %.3f\n", float64(time.Now().UnixMilli())/1000)

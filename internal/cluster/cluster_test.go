@@ -118,6 +118,7 @@ func TestASiteThatCannotBeIsRefused(t *testing.T) {
 }
 
 func TestSystemdVerifiesTheUnitsAndCentralStagesHaveNoPrivilege(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := three().Write(dir); err != nil {
 		t.Fatal(err)

@@ -93,6 +93,7 @@ func (f *fleet) refused(u user, subject string) bool {
 
 // S1 again, of a leaf node that minds no permissions.
 func TestALeafNodeIsHeldToTheRoleOfItsHost(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, nil)
 	f.opened(natsbus.Planner, "")
 	u := user{natsbus.Agent, "h1"}
@@ -127,6 +128,7 @@ func TestALeafNodeIsHeldToTheRoleOfItsHost(t *testing.T) {
 // A server takes acknowledgements from any leaf node: whoever knew the name could
 // make another host miss its plans.
 func TestTheConsumerOfAHostCannotBeGuessedByAnother(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, nil)
 	f.opened(natsbus.Planner, "")
 	agent := f.opened(natsbus.Agent, "h2")
@@ -149,6 +151,7 @@ func TestTheConsumerOfAHostCannotBeGuessedByAnother(t *testing.T) {
 }
 
 func TestALeafNodeHearsWhatItsRoleHears(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, nil)
 	planner := f.opened(natsbus.Planner, "")
 	l := f.rawLeaf(user{natsbus.Agent, "h1"})

@@ -346,6 +346,7 @@ func values() map[trimtab.Kind]trimtab.Value {
 }
 
 func TestEveryRoleGetsWhatTheTableGivesIt(t *testing.T) {
+	t.Parallel()
 	for name, asLeaf := range map[string]bool{"agents are clients": false, "agents are leaf nodes": true} {
 		t.Run(name, func(t *testing.T) { everyRoleGets(t, asLeaf) })
 	}
@@ -493,6 +494,7 @@ func useBucket(t *testing.T, buses map[natsbus.Role]*natsbus.Bus, row natsbus.St
 }
 
 func TestPermissionsThatAreTooNarrowAreSaidAtTheStartBySubject(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, nil)
 	f.opened(natsbus.Planner, "")
 	for _, u := range f.spec.users() {
@@ -534,6 +536,7 @@ func TestNobodyButThePlannerPublishesWhatItReadsFromAStream(t *testing.T) {
 // A server answers on whatever subject it is asked to, without a look at the
 // permissions of who asked: a value of a bucket can so arrive as a plan.
 func TestAnAnswerOfABucketIsNoPlan(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, nil)
 	f.opened(natsbus.Planner, "")
 	agent := f.opened(natsbus.Agent, "h1")
@@ -573,6 +576,7 @@ func TestAnAnswerOfABucketIsNoPlan(t *testing.T) {
 
 // nats-server takes 1,000 consumers of a stream, unless it is told.
 func TestTheServersTakeTheConsumersOfTenThousandAgents(t *testing.T) {
+	t.Parallel()
 	f := startFleet(t, nil)
 	f.opened(natsbus.Planner, "")
 	info, err := f.peer(user{role: natsbus.Planner}).js.AccountInfo(t.Context())

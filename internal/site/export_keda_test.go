@@ -64,6 +64,7 @@ workloads:
 `
 
 func TestKEDAIsToldHowManyPodsThePlanOfARunningTrimtabWants(t *testing.T) {
+	t.Parallel()
 	server := kubetest.New(t)
 	server.Shop(2, kubetest.HalfCore)
 	address := loopback.Address(t)

@@ -15,6 +15,7 @@ import (
 // Item 25 of the acceptance list. The API server answers 30% of requests with an error and
 // some with a conflict, is away, and comes back. A case is a second of the outage.
 func TestAnAPIServerThatFailsAndWasAwayGetsFewRequestsAndNobodyIsLowered(t *testing.T) {
+	t.Parallel()
 	tr := trial.Start(t, 1)
 	server := kubetest.New(t)
 	server.Shop(2, kubetest.HalfCore)

@@ -84,6 +84,7 @@ func limitOf(s *kubetest.Server, pod int) string {
 }
 
 func TestInModeRecommendTheClusterGetsNoWriteAndADeploymentGetsAdvice(t *testing.T) {
+	t.Parallel()
 	server := kubetest.New(t)
 	server.Shop(2, kubetest.HalfCore)
 	s := inCluster(t, server, "recommend", "")
@@ -109,6 +110,7 @@ func TestInModeRecommendTheClusterGetsNoWriteAndADeploymentGetsAdvice(t *testing
 }
 
 func TestInModeActThePodsGetWhatWasDecidedAndTheirLimitsBackAtTheEnd(t *testing.T) {
+	t.Parallel()
 	server := kubetest.New(t)
 	server.Shop(2, kubetest.HalfCore)
 	s := inCluster(t, server, "act", ", journal: trimtab")
@@ -141,6 +143,7 @@ func TestInModeActThePodsGetWhatWasDecidedAndTheirLimitsBackAtTheEnd(t *testing.
 }
 
 func TestARestoreFromTheClusterPutsLimitsBackAndKeepsARunningTrimtabFromWritingAgain(t *testing.T) {
+	t.Parallel()
 	server := kubetest.New(t)
 	server.Shop(2, kubetest.HalfCore)
 	s := inCluster(t, server, "act", ", journal: trimtab")
@@ -209,6 +212,7 @@ func TestSpansThatNameTheirPodInAnyWayAreThoseOfItsWorkload(t *testing.T) {
 }
 
 func TestWithoutALimitPodsGetTheirRequestInOneStepWhereTheFileSaysSoAndTheOldOneBackAtTheEnd(t *testing.T) {
+	t.Parallel()
 	server := kubetest.New(t)
 	server.Shop(2, `{"requests":{"cpu":"250m"}}`)
 	s := inClusterBy(t, strings.Replace(fmt.Sprintf(kubetest.ShopFile, t.TempDir(), t.TempDir(), server.Kubeconfig(), "", "act"), "default: 0.8", "default: 0.8, cap: never", 1))

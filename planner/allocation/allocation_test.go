@@ -184,3 +184,30 @@ func TestAMemberIsStoppedByALimitOrByOthersOnItsHost(t *testing.T) {
 		}
 	}
 }
+
+// A service that is kept from being asked uses less than its requests want.
+func TestAWorkloadWhoseRequestsAreRefusedOrLimitedCountsAsStopped(t *testing.T) {
+	at := time.Unix(1e9, 0)
+	for name, c := range map[string]struct {
+		refused map[string]float64
+		partial bool
+		used    float64
+		want    bool
+	}{
+		"nothing refused":                {nil, false, 1.9, false},
+		"none of a class":                {map[string]float64{"low": 0}, false, 1.9, false},
+		"some refused":                   {map[string]float64{"low": 3}, false, 0.1, true},
+		"limited, and uses its share":    {nil, true, 1.9, true},
+		"limited, and uses little of it": {nil, true, 1, false},
+	} {
+		s := look(having(2))
+		s.Estimate.Time, s.Estimate.Refused = at, c.refused
+		for q, v := range map[quantity.Quantity]float64{quantity.Usage: c.used, quantity.Throttled: 0.1} {
+			s.Estimate.Inputs = append(s.Estimate.Inputs, trimtab.Input{Name: string(q), Value: v})
+		}
+		s.Turn.Slice, s.Turn.Partial = 20, c.partial
+		if got := s.Member(at, time.Minute, 2).Stopped; got != c.want {
+			t.Errorf("%s: stopped %v, want %v", name, got, c.want)
+		}
+	}
+}

@@ -64,7 +64,7 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 		}
 		return -1
 	}
-	m := overload.Member{Workload: s.Claim(), Turn: s.Turn, Entitled: entitled, Guaranteed: s.State.Guarantee,
+	m := overload.Member{Workload: s.Claim(), Turn: s.Turn, Entitled: entitled,
 		Cost: math.Inf(1), Missed: s.Missed, Unknown: s.Estimate.Cost == nil && s.Unserved(), Waiting: s.Waiting(),
 		Window: s.Estimate.Window.Duration(), Used: latest(quantity.Usage)}
 	// Even where no limit stops it, others on the host may use the CPU that the pool was promised.
@@ -74,6 +74,8 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 	} else {
 		m.Stopped = stopped > 0.5 || stopped < 0.02 && latest(quantity.Waited) > m.Used
 	}
+	// What refuses its requests, or limits it to its part of them, hides what it wants as well.
+	m.Stopped = m.Stopped || refuses(s.Estimate) || s.Turn.Partial && m.Used > limited*float64(s.Turn.Slice)*s.Resource.Unit
 	m.Min = max(s.Range.least, policy.UpUnits(s.Floor(), s.Resource.Unit)) // without the part that a firing alert keeps
 	if s.Estimate.Cost != nil {
 		m.Cost = *s.Estimate.Cost
@@ -82,6 +84,20 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 		m.Need = s.NeedAt(-1)
 	}
 	return m
+}
+
+// limited is the fraction of its share from which on a workload whose requests are limited to what
+// the share serves counts as stopped by that.
+const limited = 0.8
+
+// refuses reports whether a gate refused requests of the workload in its latest report.
+func refuses(e *trimtab.Estimate) bool {
+	for _, perSecond := range e.Refused {
+		if perSecond > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // ReportOf returns an estimate as a report for package overload. Its load is that of the report:
@@ -124,7 +140,12 @@ func (s *Allocation) Rest(e float64, detail string) {
 func (s *Allocation) ServeInTurn(scale float64) {
 	s.Aim.Solved, s.Aim.Units = true, max(int(math.Round(float64(s.Turn.Slice)*scale)), min(s.Turn.Slice, max(s.Range.least, policy.UpUnits(s.Floor(), s.Resource.Unit))))
 	detail := "needs do not fit; it has what those leave who are served"
-	if s.Turn.Rank > 0 {
+	switch {
+	case s.Turn.Partial:
+		detail = "needs do not fit; requests beyond its share are refused before it"
+	case s.Turn.Admitted:
+		detail = "needs do not fit; it has what its requests want, and others refuse requests"
+	case s.Turn.Rank > 0:
 		detail = fmt.Sprintf("needs do not fit; it is served, number %d in turn", s.Turn.Rank)
 	}
 	s.Aim.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: detail}

@@ -286,7 +286,7 @@ func (d *decision) divide() {
 	share, rest := make([]int, len(d.Members)), d.Units
 	for i := range d.Members {
 		m := &d.Members[i]
-		share[i] = max(m.Min, 1, int(math.Max(Crumb*m.Entitled, m.Guaranteed)/d.Unit))
+		share[i] = d.least(m)
 		switch {
 		case len(served) == 0: // nobody can be served: everybody gets its entitlement
 			share[i] = min(max(int(m.Entitled/d.Unit), m.Min, 1), m.Max)

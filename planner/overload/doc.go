@@ -32,6 +32,16 @@
 // its SLO. Then the first one's demand is known, and the objective is asked again. A workload that
 // still cannot be served makes room, and is not chosen again for some time.
 //
+// Where what is before the members refuses requests (Limited), no queue grows, and with any share s
+// a member answers a part of its requests,
+//
+//	performance(s) = SLO · min(1, full · s / wants)
+//
+// Every objective then divides the pool. The shares of those that are served in part say how many
+// requests may be in service. One that weighs no utilities divides by entitlement, as the kernel
+// does; the shares are then only for these limits. All members that want more than their entitlement
+// must be Limited for that: the queue of another would grow, whatever the others refuse.
+//
 // Source: the domination of quotas by weights in proportion to the same amounts, for a weighted
 // max-min fair scheduler; docs/operations.md, "CPU by weight".
 //

@@ -82,10 +82,11 @@ type Round struct {
 	Units int
 	Unit  float64
 	// Policy chooses whom to serve; nil: the objective gains nothing by choosing, and all get their
-	// entitlements. Groups and Stop are passed on to it.
-	Policy policy.Policy
-	Groups []policy.Group
-	Stop   func() bool
+	// entitlements. Weighs divides the pool among members that are served in part; nil: the
+	// entitlements do. Groups and Stop are passed on to both.
+	Policy, Weighs policy.Policy
+	Groups         []policy.Group
+	Stop           func() bool
 	// Members are in order of name.
 	Members []Member
 }
@@ -95,8 +96,8 @@ type Round struct {
 type Member struct {
 	policy.Workload
 	Turn Turn
-	// Entitled and Guaranteed are its entitlement and guarantee, in cores.
-	Entitled, Guaranteed float64
+	// Entitled is its entitlement, in cores.
+	Entitled float64
 	// Need is what it counts as wanting while the cost of its requests is unknown, Waiting what
 	// works off its queue, both in units.
 	Need, Waiting int
@@ -108,6 +109,8 @@ type Member struct {
 	// common one, or it waited for a CPU that others used.
 	Used    float64
 	Stopped bool
+	// Limited: what is before it can limit its requests in service, and refuses the others.
+	Limited bool
 	// Missed is how many reports in a row missed its SLO beyond their noise. Unknown: no allocation
 	// is known to be enough for it.
 	Missed  int
@@ -127,6 +130,9 @@ const (
 	Shared
 	// Chosen: needs do not fit, and every member has the Slice of its Turn.
 	Chosen
+	// Admitted: needs do not fit, every member has the Slice of its Turn, and of those whose Turn
+	// is Partial the requests that this cannot serve are to be refused.
+	Admitted
 )
 
 // Decide decides one round. It returns the result, the new state and the new turns in order of the
@@ -163,7 +169,14 @@ func (d *decision) verdict() Verdict {
 			d.Members[i].Turn.End()
 		}
 		return Fits
-	case d.Policy == nil:
+	case d.limits():
+		d.admit()
+		return Admitted
+	}
+	if d.admitted() {
+		d.forget()
+	}
+	if d.Policy == nil {
 		return Shared
 	}
 	d.choose()
@@ -265,4 +278,9 @@ func (m *Member) wants(unit float64) float64 {
 		want = float64(m.Need)
 	}
 	return math.Max(want, 1)
+}
+
+// least returns what a member has whether it is served or not, in units.
+func (d *decision) least(m *Member) int {
+	return max(m.Min, 1, m.Guarantee, int(Crumb*m.Entitled/d.Unit))
 }

@@ -26,6 +26,7 @@ type world struct {
 	state   overload.State
 	members []overload.Member
 	policy  policy.Policy
+	weighs  policy.Policy
 }
 
 // newWorld has members a, b, c, … each entitled to an equal part.
@@ -50,7 +51,7 @@ func (w *world) second(t int, costs, performances []float64) overload.Verdict {
 			m.Missed = 0
 		}
 	}
-	state, verdict, turns := overload.Decide(w.state, overload.Round{Now: at(t), Units: 100, Unit: 0.01, Policy: w.policy, Members: w.members})
+	state, verdict, turns := overload.Decide(w.state, overload.Round{Now: at(t), Units: 100, Unit: 0.01, Policy: w.policy, Weighs: w.weighs, Members: w.members})
 	w.state = state
 	for i := range turns {
 		w.members[i].Turn = turns[i]
@@ -444,7 +445,7 @@ func TestWhereNobodyCanBeServedAllHaveTheirEntitlement(t *testing.T) {
 // Guarantees and minimums hold for who is not served.
 func TestWhoIsNotServedKeepsItsGuaranteeAndItsMinimum(t *testing.T) {
 	w := newWorld(welfare.Social{}, 3)
-	w.members[1].Guaranteed, w.members[2].Min = 0.05, 7
+	w.members[1].Guarantee, w.members[2].Min = 5, 7
 	for s := range 3 {
 		w.second(s, []float64{0.8, 0.9, 0.9}, none)
 	}
@@ -492,7 +493,7 @@ func TestWhatIsWantedIsAveragedAndWhatIsHiddenCounts(t *testing.T) {
 }
 
 func TestATurnOutlivesARestartAndAWrongOneIsRefused(t *testing.T) {
-	turn := overload.Turn{Wants: 0.4, At: at(1), Held: 0.5, Rank: 2, Slice: 30, Capped: true, Served: at(2), Barred: at(3), InTime: at(2), Reports: 4}
+	turn := overload.Turn{Wants: 0.4, At: at(1), Held: 0.5, Rank: 2, Slice: 30, Capped: true, Served: at(2), Barred: at(3), InTime: at(2), Reports: 4, Admitted: true, Partial: true, Asked: 40}
 	b, err := json.Marshal(turn)
 	if err != nil {
 		t.Fatal(err)

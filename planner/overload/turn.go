@@ -31,6 +31,12 @@ type Turn struct {
 	Slice int `json:"slice,omitempty"`
 	// Capped: its share is also a limit.
 	Capped bool `json:"capped,omitempty"`
+	// Admitted: its share was decided together with those of others whose requests can be refused,
+	// for a demand of Asked units. Partial: its share does not serve all of its requests, and the
+	// others are to be refused.
+	Admitted bool    `json:"admitted,omitempty"`
+	Partial  bool    `json:"partial,omitempty"`
+	Asked    float64 `json:"asked,omitempty"`
 	// Served is when it was last served well enough: its performance was at least half of its SLO,
 	// or nothing stopped it. Barred is until when it is not chosen, because it could not use its
 	// share.
@@ -55,6 +61,7 @@ type Turn struct {
 // End forgets what was decided of the workload; its demand stays known.
 func (t *Turn) End() {
 	t.Held, t.Rank, t.Slice, t.Capped, t.Barred = 0, 0, 0, false, time.Time{}
+	t.Admitted, t.Partial, t.Asked = false, false, 0
 }
 
 // Report is one report of a workload, as far as an overload needs it.
@@ -136,5 +143,5 @@ func (t *Turn) learn(at time.Time, now, over float64) {
 // Valid reports whether the turn is one that Take and Decide can produce; a restored one may not
 // be.
 func (t *Turn) Valid() bool {
-	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Rank >= 0 && t.Reports >= 0
+	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Rank >= 0 && t.Reports >= 0 && t.Asked >= 0 && t.Asked < 1e15
 }

@@ -1,11 +1,14 @@
 // Package clustertest runs the NATS server of a site's files in the process of a
 // test: the real server, its configuration read from the file as it was written,
-// but for the places where it listens and stores.
+// but for the places where it listens and stores. A test that kills a server runs
+// it as a process of its own.
 package clustertest
 
 import (
+	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,4 +64,37 @@ func Start(t testing.TB, conf string) *server.Server {
 	go s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
 	return s
+}
+
+// process is the first argument of a test binary that is to be a nats-server.
+const process = "nats-server"
+
+// Main is what TestMain begins with, so that [Process] can run the test binary as a nats-server:
+// it does what the main function of nats-server does, without a build of that one.
+func Main() {
+	if len(os.Args) < 2 || os.Args[1] != process {
+		return
+	}
+	flags := flag.NewFlagSet(process, flag.ExitOnError)
+	options, err := server.ConfigureOptions(flags, os.Args[2:], server.PrintServerAndExit, flags.Usage, server.PrintTLSHelpAndDie)
+	if err != nil {
+		server.PrintAndDie(err.Error())
+	}
+	s, err := server.NewServer(options)
+	if err != nil {
+		server.PrintAndDie(err.Error())
+	}
+	s.ConfigureLogger()
+	if err := server.Run(s); err != nil {
+		server.PrintAndDie(err.Error())
+	}
+	s.WaitForShutdown()
+	os.Exit(0)
+}
+
+// Process is a nats-server with these arguments as a process of its own; before is what its
+// command line begins with, as another program that starts it. TestMain must call [Main].
+func Process(before []string, args ...string) *exec.Cmd {
+	line := append(append(append([]string{}, before...), os.Args[0], process), args...)
+	return exec.Command(line[0], line[1:]...)
 }

@@ -23,7 +23,9 @@ func Lookup(name, debian string) (string, error) {
 // BuildTrimtab builds trimtab into a file, with flags of go build.
 func BuildTrimtab(ctx context.Context, file string, flags ...string) error {
 	args := append(append([]string{"build"}, flags...), "-o", file, "github.com/trimtab/trimtab/cmd/trimtab")
-	if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build` does
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build trimtab: %w\n%s", err, out)
 	}
 	return nil

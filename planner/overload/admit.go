@@ -1,0 +1,154 @@
+package overload
+
+import (
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/policy"
+)
+
+// This file divides a pool whose members have a limit on requests in service before them (Limited).
+// Such a member has no queue that grows without end: with any share it answers a part of its
+// requests in time, and the others are refused before they reach it.
+
+// prefers is the fraction of its worth that the work of a member loses if the member is not served
+// in full yet, for an objective that chooses. So members whose work is worth about the same do not
+// change places with every report.
+const prefers = 0.1
+
+// limits reports whether the requests of every member that has to be lowered can be refused: those
+// that want more than their entitlement. Others without a limit get all that they want.
+func (d *decision) limits() bool {
+	most, limited := 1.0, false
+	if d.admitted() {
+		most = fuller
+	}
+	for i := range d.Members {
+		m := &d.Members[i]
+		if limited = limited || m.Limited; !m.Limited && m.wants(d.Unit)/full > most*m.Entitled/d.Unit {
+			return false
+		}
+	}
+	return limited
+}
+
+// admitted reports whether the last round divided the pool by admission.
+func (d *decision) admitted() bool {
+	for i := range d.Members {
+		if d.Members[i].Turn.Admitted {
+			return true
+		}
+	}
+	return false
+}
+
+// forget ends what was decided in the other way to divide the pool.
+func (d *decision) forget() {
+	d.state.ChoseAt, d.state.AskedAt, d.state.Capping = time.Time{}, time.Time{}, false
+	for i := range d.Members {
+		d.Members[i].Turn.End()
+	}
+}
+
+// admit sets the share of each member by the objective where that is due, and which members are
+// served only in part.
+func (d *decision) admit() {
+	if !d.admitted() {
+		d.forget()
+	}
+	due, sum := d.Now.Sub(d.state.AskedAt) >= Dwell, 0
+	for i := range d.Members {
+		t, wants := &d.Members[i].Turn, d.Members[i].wants(d.Unit)
+		due = due || t.Slice == 0 || math.Abs(wants-t.Asked) > 0.25*math.Max(t.Asked, 1)
+		sum += t.Slice
+	}
+	if due || sum > d.Units {
+		d.state.AskedAt = d.Now
+		share := d.parts()
+		differs := sum > d.Units || d.differs(share)
+		for i := range d.Members {
+			m := &d.Members[i]
+			if m.Turn.Asked = m.wants(d.Unit); differs {
+				m.Turn.Slice = share[i]
+			}
+		}
+	}
+	for i := range d.Members {
+		m := &d.Members[i]
+		most := full // of its share, up to which a member wants no more than it has
+		if m.Turn.Admitted && !m.Turn.Partial {
+			most = fuller
+		}
+		m.Turn.Admitted, m.Turn.Partial = true, m.Limited && m.Turn.Slice < m.Max && m.wants(d.Unit) > most*float64(m.Turn.Slice)
+	}
+}
+
+// parts divides the pool: by the objective if it weighs utilities, which are proportional to the
+// share of a member's requests that is answered, else by entitlement. What this leaves goes to the
+// members that want more.
+func (d *decision) parts() []int {
+	prob := &policy.Problem{Units: d.Units, Unit: d.Unit, Groups: d.Groups, Stop: d.Stop}
+	size, share, rest, entitled := make([]int, len(d.Members)), make([]int, len(d.Members)), d.Units, 0.0
+	for i := range d.Members {
+		entitled += d.Members[i].Entitled / d.Unit
+	}
+	part := math.Min(1, float64(d.Units)/math.Max(entitled, 1)) // others may hold more than they are entitled to
+	for i := range d.Members {
+		m := &d.Members[i]
+		w := m.Workload
+		size[i] = min(int(math.Ceil(m.wants(d.Unit)/full)), max(m.Max, m.Min, 1))
+		w.Demand, w.Max = size[i], max(min(d.Units, size[i]), w.Min)
+		w.Min = min(d.least(m), w.Max)
+		slo := m.SLO
+		if d.Policy != nil && (m.Turn.Partial || m.Turn.Slice == 0) {
+			slo *= 1 - prefers
+		}
+		if w.Curve, w.Current = ramp(size[i], d.Unit, slo, m.Curve), min(m.Turn.Slice, w.Max); !m.Limited {
+			w.Min = w.Max
+		}
+		prob.Workloads = append(prob.Workloads, w)
+		share[i] = max(m.Min, min(w.Max, max(w.Min, int(part*m.Entitled/d.Unit))))
+	}
+	if d.Weighs != nil {
+		if answer, err := d.Weighs.Solve(prob); err == nil {
+			copy(share, answer.Units)
+		}
+	}
+	for _, s := range share {
+		rest -= s
+	}
+	d.hand(share, size, rest)
+	return share
+}
+
+// hand adds units to the shares that are below their sizes, in proportion to the entitlements.
+func (d *decision) hand(share, size []int, units int) {
+	for units > 0 {
+		below, given := 0.0, 0
+		for i := range share {
+			if share[i] < size[i] {
+				below += math.Max(d.Members[i].Entitled, d.Unit)
+			}
+		}
+		for i := range share {
+			if lacks := size[i] - share[i]; lacks > 0 {
+				part := float64(units) * math.Max(d.Members[i].Entitled, d.Unit) / below
+				more := min(lacks, max(int(part), 1), units-given)
+				share[i], given = share[i]+more, given+more
+			}
+		}
+		if given == 0 {
+			return
+		}
+		units -= given
+	}
+}
+
+// ramp returns a curve whose performance grows in proportion to the allocation, up to slo at size
+// units.
+func ramp(size int, unit, slo float64, like *trimtab.Curve) *trimtab.Curve {
+	c := &trimtab.Curve{Level: like.Level, Load: like.Load, Knots: []trimtab.Knot{{}}}
+	c.Knots = append(c.Knots, trimtab.Knot{Allocation: float64(size) * unit, Band: trimtab.Band{Lower: slo, Mean: slo, Upper: slo}})
+	return c
+}

@@ -1,0 +1,160 @@
+package overload_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/trimtab/trimtab/planner/overload"
+	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/welfare"
+)
+
+// newLimited is a world whose members have a limit on requests before them. weighs may be nil.
+func newLimited(weighs policy.Policy, n int) *world {
+	w := newWorld(nil, n)
+	if w.weighs = weighs; weighs != nil && weighs.Traits().Sums {
+		w.policy = weighs
+	}
+	for i := range w.members {
+		w.members[i].Limited = true
+	}
+	return w
+}
+
+// overloaded has so many seconds pass in which the members want what costs says. Nobody is in time.
+func (w *world) overloaded(from, to int, costs ...float64) (last overload.Verdict) {
+	for s := from; s < to; s++ {
+		last = w.second(s, costs, make([]float64, len(costs)))
+	}
+	return last
+}
+
+func (w *world) partial() (out []bool) {
+	for i := range w.members {
+		out = append(out, w.members[i].Turn.Partial)
+	}
+	return out
+}
+
+// Three want 0.2, 0.4 and 0.8 of 1 core, with a reserve 22, 44 and 87 units of 100. A core is worth
+// most where it answers the greatest part of a workload's requests.
+func TestASumGivesTheCoresToThoseWhereTheyAnswerMostAndTheOthersShed(t *testing.T) {
+	w := newLimited(welfare.Social{}, 3)
+	if got := w.overloaded(0, 5, .2, .4, .8); got != overload.Admitted {
+		t.Fatalf("verdict %v", got)
+	}
+	if got := w.slices(); !slices.Equal(got, []int{22, 44, 34}) {
+		t.Errorf("slices %v", got)
+	}
+	if got := w.partial(); !slices.Equal(got, []bool{false, false, true}) {
+		t.Errorf("served in part: %v", got)
+	}
+	if got := w.ranks(); !slices.Equal(got, []int{0, 0, 0}) || slices.Contains(w.capped(), true) {
+		t.Errorf("ranks %v, caps %v: nobody takes turns or has a limit on CPU", got, w.capped())
+	}
+}
+
+func TestAnEgalitarianObjectiveAnswersTheSamePartOfEverybodysRequests(t *testing.T) {
+	w := newLimited(welfare.Egalitarian{}, 3)
+	w.overloaded(0, 5, .2, .4, .8)
+	for i, wants := range []float64{.2, .4, .8} { // 1 core of 1.4 that are wanted
+		if got := float64(w.members[i].Turn.Slice) / 100 / wants; math.Abs(got-1/1.4) > .05 {
+			t.Errorf("member %d has %v of what it wants", i, got)
+		}
+	}
+	if got := w.partial(); !slices.Equal(got, []bool{true, true, true}) {
+		t.Errorf("served in part: %v", got)
+	}
+}
+
+func TestAnObjectiveAboutEntitlementsShedsOnlyBeyondThem(t *testing.T) {
+	w := newLimited(nil, 3)
+	if got := w.overloaded(0, 5, .2, .4, .8); got != overload.Admitted {
+		t.Fatalf("verdict %v", got)
+	}
+	// A third each; the first wants less, and the others share what it leaves.
+	if got := w.slices(); got[0] != 22 || got[1] < 38 || got[2] < 38 || got[0]+got[1]+got[2] != 100 {
+		t.Errorf("slices %v", got)
+	}
+	if got := w.partial(); !slices.Equal(got, []bool{false, true, true}) {
+		t.Errorf("served in part: %v", got)
+	}
+}
+
+func TestAMemberWithoutALimitHasAllThatItWantsUpToItsEntitlement(t *testing.T) {
+	w := newLimited(welfare.Social{}, 3)
+	w.members[1].Limited = false
+	if got := w.overloaded(0, 5, .2, .3, .8); got != overload.Admitted || w.slices()[1] != 33 || w.partial()[1] {
+		t.Fatalf("verdict %v, slices %v", got, w.slices())
+	}
+	// Beyond that its queue would grow whatever the others refuse: they are served in turn.
+	if got := w.overloaded(5, 40, .2, .6, .8); got != overload.Chosen || slices.Max(w.ranks()) == 0 || slices.Contains(w.partial(), true) {
+		t.Errorf("verdict %v, ranks %v, in part %v", got, w.ranks(), w.partial())
+	}
+}
+
+func TestNobodyChangesPlacesOverNoise(t *testing.T) {
+	w := newLimited(welfare.Social{}, 2)
+	w.overloaded(0, 5, .8, .81)
+	before := w.slices()
+	for s := 5; s < 400; s++ {
+		costs := []float64{.8, .81}
+		if s/70%2 == 0 {
+			costs = []float64{.83, .8}
+		}
+		if w.overloaded(s, s+1, costs...); !slices.Equal(w.slices(), before) {
+			t.Fatalf("second %d: %v, before %v", s, w.slices(), before)
+		}
+	}
+}
+
+// With the kernel's counts nobody is served beyond what it gets, while a gate refuses requests.
+func TestAnOverloadLastsWhileRequestsAreRefusedAndEndsWhenTheyFit(t *testing.T) {
+	w := newLimited(welfare.Egalitarian{}, 2)
+	w.count(.49, true)
+	if got := w.overloaded(0, 20, .8, .8); got != overload.Admitted {
+		t.Fatalf("verdict %v", got)
+	}
+	w.count(.2, false)
+	last := overload.Admitted
+	for s := 20; s < 40; s++ {
+		last = w.second(s, []float64{.2, .2}, all)
+	}
+	if last != overload.Fits || !slices.Equal(w.slices(), []int{0, 0}) || slices.Contains(w.partial(), true) {
+		t.Errorf("verdict %v, slices %v, in part %v", last, w.slices(), w.partial())
+	}
+}
+
+func TestWhateverIsWantedAdmissionDividesNoMoreThanThePool(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		n := rapid.IntRange(1, 5).Draw(rt, "members")
+		w := newLimited(rapid.SampledFrom([]policy.Policy{nil, welfare.Social{}, welfare.Egalitarian{}}).Draw(rt, "objective"), n)
+		for i := range w.members {
+			m := &w.members[i]
+			m.Limited = rapid.IntRange(0, 5).Draw(rt, "limited") > 0
+			m.Min, m.Guarantee = rapid.IntRange(0, 100/n).Draw(rt, "min"), rapid.IntRange(0, 100/n).Draw(rt, "guarantee")
+		}
+		for s := 0; s < 200; s += rapid.IntRange(1, 30).Draw(rt, "seconds") {
+			costs := make([]float64, n)
+			for i := range costs {
+				costs[i] = rapid.Float64Range(0, 2).Draw(rt, "cost")
+			}
+			if w.overloaded(s, s+1, costs...) != overload.Admitted {
+				continue
+			}
+			sum := 0
+			for i, slice := range w.slices() {
+				m := &w.members[i]
+				if sum += slice; slice < max(m.Min, 1) || !m.Turn.Valid() || m.Turn.Partial && !m.Limited {
+					rt.Fatalf("second %d: %+v", s, m)
+				}
+			}
+			if sum > 100 {
+				rt.Fatalf("second %d: %v of 100 units", s, w.slices())
+			}
+		}
+	})
+}
