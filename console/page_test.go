@@ -65,6 +65,27 @@ func TestPagesTellWhatIsPending(t *testing.T) {
 	}
 }
 
+func TestPagesSayWhatIsShedOfWhomAndWhatItWouldTakeNotTo(t *testing.T) {
+	v, load, low := testView(), 20., 0.4
+	h := Handler(v, Options{})
+	if _, body, _ := request(t, h, "GET", "/workloads/shop", ""); !strings.Contains(body, `<div id="shed" data-live hidden>`) || !strings.Contains(body, `id="refused" hidden data-optional>`) {
+		t.Error("nothing is shed, and the page says something is")
+	}
+	now := time.Now()
+	v.Observe(&trimtab.Estimate{Workload: "shop", Time: now, Performance: &low, Load: &trimtab.LoadForecast{Now: load, Mean: load, Upper: load}, Refused: map[string]float64{"<b>low": 10, "normal": 2}, Model: "test/1"})
+	for path, want := range map[string][]string{
+		"/":               {`<small class="note">sheds 12 requests/s, 60% of the load (&lt;b&gt;low 10, normal 2), since `},
+		"/workloads/shop": {"<dt>to shed none</dt><dd>not known: no curve was learnt yet", `data-label="Refused, requests/s" class="n">10</td>`, "the gate&#39;s own rule"},
+	} {
+		_, body, _ := request(t, h, "GET", path, "")
+		for _, w := range want {
+			if !strings.Contains(body, w) {
+				t.Errorf("%s: no %q in\n%s", path, w, body)
+			}
+		}
+	}
+}
+
 func TestBarsStayInside(t *testing.T) {
 	big, none := 1e300, (*float64)(nil)
 	unlimited := trimtab.Unlimited()

@@ -10,8 +10,11 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 )
 
-// figure is one chart, drawn by charts.js.
-type figure struct{ ID, Title, About string }
+// figure is one chart, drawn by charts.js. One that is Optional is hidden while it has no data.
+type figure struct {
+	ID, Title, About string
+	Optional         bool
+}
 
 // detail is the data of workload.html.
 type detail struct {
@@ -77,15 +80,16 @@ func figures(e *view.Explanation) []figure {
 	if e.Curve != nil {
 		learnt += ", at " + view.Number(e.Curve.Load) + " requests/s, with its " + view.Percent(e.Curve.Level) + " band"
 	}
-	load, latency := figure{"load", "Load", "measured, and the forecast's upper bound"}, figure{"latency", "Latency", "p50, p95 and p99 of the requests seen"}
+	load, latency := figure{"load", "Load", "measured, and the forecast's upper bound", false}, figure{"latency", "Latency", "p50, p95 and p99 of the requests seen", false}
+	refused := figure{"refused", "Refused", "requests/s that gates refused, by class", true}
 	if e.Draft != nil {
-		return []figure{latency, load} // a workload that is not configured has no curve and no allocation
+		return []figure{latency, load, refused} // a workload that is not configured has no curve and no allocation
 	}
 	return []figure{
-		{"curve", "Learnt curve", learnt},
-		{"performance", "Performance", "what was measured, and the SLO"},
-		{"allocation", "Allocation", view.Unit(e.Resource) + " given, and used where that is measured"},
-		load, latency,
+		{"curve", "Learnt curve", learnt, false},
+		{"performance", "Performance", "what was measured, and the SLO", false},
+		{"allocation", "Allocation", view.Unit(e.Resource) + " given, and used where that is measured", false},
+		load, latency, refused,
 	}
 }
 

@@ -7,6 +7,7 @@ const (
 	// What is given of the first resource; others have other units. A workload on many hosts, or
 	// in brief, has one series with an empty host.
 	allocation = `sum by (namespace, job, workload) (max by (namespace, job, workload, host, resource) (trimtab_workload_allocation{@w}) unless on (namespace, job, resource) trimtab_pool_further_capacity{@})`
+	refused    = `sum by (namespace, job, workload) (max by (namespace, job, workload, class) (trimtab_workload_refused_per_second{@w})) / (max by (namespace, job, workload) (trimtab_workload_load{@w}) > 0)`
 	hostFree   = `1 - max by (namespace, job, pool, host, resource) (trimtab_host_given{@}) / (max by (namespace, job, pool, host, resource) (trimtab_host_capacity{@}) > 0)`
 	givenOut   = `sum by (namespace, job) (max by (namespace, job, workload, host, resource) (trimtab_workload_allocation{@}) unless on (namespace, job, resource) trimtab_pool_further_capacity{@}) / sum by (namespace, job) (max by (namespace, job, pool) (trimtab_pool_capacity{@}))`
 )
@@ -42,6 +43,8 @@ func overview() *board {
 		[]query{{`max by (workload) (trimtab_workload_load{@w})`, "{{workload}}"}}, from0)
 	g.graph(12, "Latency at the 95th percentile", "Latency of the newest interval.", "s",
 		[]query{{`max by (workload) (trimtab_workload_latency_seconds{@w,percentile="95"})`, "{{workload}}"}}, from0)
+	g.graph(12, "Refused requests", "Requests that gates refused, as a share of the load. They are part of the load, and not within the SLO.", "percentunit",
+		[]query{{refused, "{{workload}}"}}, between0And1)
 
 	g.row("Hosts")
 	g.graph(12, "Least free", "Part of its capacity that each host has free, of the resource of which that is least: the 20 hosts with the least. 0 binds whoever runs there.", "percentunit",

@@ -18,6 +18,7 @@ type recording struct {
 func recordings() []recording {
 	return []recording{
 		{"trimtab:workload_attainment:ratio", attainment},
+		{"trimtab:workload_refused:ratio", refused},
 		{"trimtab:workload_allocation:sum", allocation},
 		{"trimtab:workload_supply:ratio", allocation + ` / (max by (namespace, job, workload) (trimtab_workload_demand{@}) > 0)`},
 		{"trimtab:pool_given_out:ratio", givenOut},
@@ -36,7 +37,7 @@ type alert struct {
 }
 
 // maxAlerts limits the alerts that may wake a person.
-const maxAlerts = 8
+const maxAlerts = 10
 
 func alerts() []alert {
 	return []alert{
@@ -75,6 +76,18 @@ func alerts() []alert {
 			expr:        `trimtab:workload_attainment:ratio < 0.95`,
 			summary:     "{{ $labels.workload }} misses its SLO",
 			description: "{{ $labels.workload }} has reached less than 95% of the performance that its SLO asks for, for 15 minutes; now {{ $value | humanizePercentage }}.",
+		},
+		{
+			name: "TrimtabSheds", after: "10m", severity: "warning",
+			expr:        `trimtab:workload_refused:ratio > 0.01`,
+			summary:     "requests to {{ $labels.workload }} are refused",
+			description: "Gates have refused more than 1% of the requests to {{ $labels.workload }} for 10 minutes, longer than new instances take to start; now {{ $value | humanizePercentage }}. trimtab explain {{ $labels.workload }} says what it would take not to.",
+		},
+		{
+			name: "TrimtabShedsCritical", after: "2m", severity: "critical",
+			expr:        `max by (namespace, job, workload, class) (trimtab_workload_refused_per_second{class="critical"}) > 0`,
+			summary:     "critical requests to {{ $labels.workload }} are refused",
+			description: "Gates have refused critical requests to {{ $labels.workload }} for 2 minutes; now {{ $value | humanize }} per second. What is left does not serve even the most important.",
 		},
 		{
 			name: "TrimtabWriteFailed", severity: "warning",

@@ -8,10 +8,11 @@ cd "$(dirname "$0")/.."
 part=${1:-whole}
 work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 
-# build PACKAGE...: the tests that the next guest has, and nothing else.
+# build PACKAGE...: the tests that the next guest has, and nothing else. With -trimpath and without
+# cgo they find in the build cache what `make build` has compiled.
 build() {
   rm -rf "$work/root"; mkdir -p "$work/root/tests"
-  for package in "$@"; do CGO_ENABLED=0 go test -c -ldflags '-s -w' -o "$work/root/tests/${package//\//-}" "./$package"; done
+  for package in "$@"; do CGO_ENABLED=0 go test -c -trimpath -ldflags '-s -w' -o "$work/root/tests/${package//\//-}" "./$package"; done
 }
 
 # inside NAME [OPTION]... COMMAND: runs the command in the guest, where `try PACKAGE
@@ -38,5 +39,5 @@ inside 'cgroups of version 2, the newest kernel' --newest 'uname -r; try actuato
 build actuator actuator/task
 inside watchdogs 'try actuator'
 inside tasks 'try actuator-task -test.run "^Test"'
-CGO_ENABLED=0 go build -ldflags '-s -w' -o "$work/root/bin/trimtab" ./cmd/trimtab
+CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$work/root/bin/trimtab" ./cmd/trimtab
 inside demo 'trimtab demo --headless --for 60s || failed=1'

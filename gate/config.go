@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -27,6 +26,13 @@ type Config struct {
 	// Class names the header that gives a request's class, and its values, the most important
 	// first: "x-priority=critical,normal,low".
 	Class string
+	// ClassPath gives the class of requests whose header has none of those values, by the longest
+	// beginning of their path: "/checkout=critical,/search=normal".
+	ClassPath string
+	// BrownoutHeader, "x-brownout: 1", is added to requests of the BrownoutClasses while requests
+	// of their class are about to be refused. Empty: to none. Without BrownoutClasses, "low,normal",
+	// it is added to all but the most important class.
+	BrownoutHeader, BrownoutClasses string
 	// Admin is the address of metrics and the control API: host:port on the loopback interface, or
 	// unix:/path.
 	Admin string
@@ -52,8 +58,9 @@ type Config struct {
 // parsed is a validated Config.
 type parsed struct {
 	Config
-	to      *url.URL
-	classes classes
+	to       *url.URL
+	classes  classes
+	brownout brownout
 }
 
 // parse validates c. Its errors say what to change.
@@ -82,8 +89,11 @@ func (c Config) parse() (*parsed, error) {
 	if c.Connections < 1 {
 		return nil, hint.Add(fmt.Errorf("read --connections %d: not positive", c.Connections), "16384 is the default")
 	}
-	if p.classes, err = parseClasses(c.Class); err != nil {
-		return nil, hint.Add(err, "write a header and its values, the most important first: --class 'x-priority=critical,normal,low'")
+	if p.classes, err = parseClasses(c.Class, c.ClassPath); err != nil {
+		return nil, hint.Add(err, "write a header and its values, the most important first: --class 'x-priority=critical,normal,low'; and paths with one of these: --class-path '/checkout=critical,/search=normal'")
+	}
+	if p.brownout, err = parseBrownout(c.BrownoutHeader, c.BrownoutClasses, &p.classes); err != nil {
+		return nil, hint.Add(err, "write a header that your service understands, and classes: --brownout-header 'x-brownout: 1' --brownout-classes low")
 	}
 	if err := checkAdmin(c.Admin); err != nil {
 		return nil, hint.Add(err, "whoever reaches it may lower the limit: write 127.0.0.1:PORT, or unix:/path of a socket")
@@ -106,77 +116,4 @@ func checkAdmin(address string) error {
 		return fmt.Errorf("read --admin %q: not on the loopback interface", address)
 	}
 	return nil
-}
-
-// classes maps the value of a header to the rank of a class. It never stores a value that a client
-// sent.
-type classes struct {
-	header string
-	names  []string
-	rank   map[string]int
-	other  int
-}
-
-// maxClasses bounds the number of metric series.
-const maxClasses = 16
-
-func parseClasses(text string) (c classes, err error) {
-	if text == "" {
-		return classes{names: []string{"all"}}, nil
-	}
-	header, values, ok := strings.Cut(text, "=")
-	c = classes{header: http.CanonicalHeaderKey(strings.TrimSpace(header)), rank: map[string]int{}}
-	if !ok || c.header == "" || strings.ContainsAny(c.header, " :\t\r\n") {
-		return c, fmt.Errorf("read --class %q: no header", text)
-	}
-	for name := range strings.SplitSeq(values, ",") {
-		name = strings.TrimSpace(name)
-		if _, twice := c.rank[name]; name == "" || twice {
-			return c, fmt.Errorf("read --class %q: the value %q is empty or written twice", text, name)
-		}
-		c.rank[name] = len(c.names)
-		c.names = append(c.names, name)
-	}
-	if len(c.names) > maxClasses {
-		return c, fmt.Errorf("read --class: %d values, at most %d", len(c.names), maxClasses)
-	}
-	c.other = max(0, len(c.names)-2)
-	if normal, ok := c.rank["normal"]; ok {
-		c.other = normal
-	}
-	return c, nil
-}
-
-// of returns the rank of a request's class.
-func (c *classes) of(h http.Header) int {
-	if c.header == "" {
-		return 0
-	}
-	if values := h[c.header]; len(values) > 0 {
-		if rank, ok := c.rank[values[0]]; ok {
-			return rank
-		}
-	}
-	return c.other
-}
-
-// isRetry reports whether the client, or a proxy before the gate, says in a header that this
-// request is a retry.
-func isRetry(h http.Header) bool {
-	return above(h["X-Envoy-Attempt-Count"], 1) || above(h["Grpc-Previous-Rpc-Attempts"], 0)
-}
-
-// above reports whether a header contains a number greater than n. It reads at most nine digits.
-func above(values []string, n int) bool {
-	if len(values) == 0 || len(values[0]) == 0 || len(values[0]) > 9 {
-		return false
-	}
-	v := 0
-	for _, d := range values[0] {
-		if d < '0' || d > '9' {
-			return false
-		}
-		v = 10*v + int(d-'0')
-	}
-	return v > n
 }

@@ -44,6 +44,8 @@ type Class struct {
 	Shed     uint64 `json:"shed_total"`
 	Answered uint64 `json:"answered_total"`
 	InTime   uint64 `json:"in_time_total"`
+	// Brown counts the requests that got the brownout header.
+	Brown uint64 `json:"brownout_total,omitempty"`
 }
 
 // change is the body of PUT /v1/limit.
@@ -104,7 +106,7 @@ func (g *Gate) document() *Document {
 		d.Rate = d.Envelope.Rate
 	}
 	for i, n := range g.classed {
-		d.Classes = append(d.Classes, Class{Name: g.config.classes.names[i], Shed: n.shed, Answered: n.answered, InTime: n.inTime})
+		d.Classes = append(d.Classes, Class{Name: g.config.classes.names[i], Shed: n.shed, Answered: n.answered, InTime: n.inTime, Brown: n.brown})
 	}
 	return d
 }

@@ -41,7 +41,7 @@ type Gate struct {
 }
 
 // classCounts counts the requests of one class by outcome.
-type classCounts struct{ shed, answered, inTime uint64 }
+type classCounts struct{ shed, answered, inTime, brown uint64 }
 
 // Open checks the configuration and listens.
 func Open(ctx context.Context, c Config) (*Gate, error) {

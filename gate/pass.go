@@ -21,6 +21,7 @@ func (g *Gate) pass(w http.ResponseWriter, r *http.Request, v *visit) {
 	if v.span != nil {
 		v.span.inject(out.Header)
 	}
+	g.mark(v, out.Header)
 	informed := func(code int, header http.Header) {
 		h := w.Header()
 		add(h, header)

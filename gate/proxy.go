@@ -36,8 +36,11 @@ func newProxy(g *Gate) *httputil.ReverseProxy {
 				}
 			}
 			r.Out.Trailer = r.In.Trailer // the trailer gets its values when the body ends
-			if v := visitOf(r.In.Context()); v != nil && v.span != nil {
-				v.span.inject(r.Out.Header)
+			if v := visitOf(r.In.Context()); v != nil {
+				if v.span != nil {
+					v.span.inject(r.Out.Header)
+				}
+				g.mark(v, r.Out.Header)
 			}
 		},
 		Transport: g.transport,

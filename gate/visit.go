@@ -21,6 +21,7 @@ type visit struct {
 	err      error
 	upload   *upload // nil: the request has no body
 	passed   bool    // the response was passed on completely
+	brown    bool    // the service is asked for a cheaper answer
 
 	// Guarded by the gate's lock:
 	holds         bool // the request counts against the limit
@@ -57,7 +58,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.visits.Add(1)
 	defer g.visits.Add(-1)
 	v := &visit{arrived: time.Now(), grpc: r.ProtoMajor == 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")}
-	v.Class, v.Retry = g.config.classes.of(r.Header), isRetry(r.Header)
+	v.Class, v.Retry = g.config.classes.of(r), isRetry(r.Header)
 	v.upload = uploadOf(w, r, g.config.patience)
 	if g.draining.Load() && r.ProtoMajor == 1 {
 		w.Header().Set("Connection", "close")
@@ -71,6 +72,7 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.finish(r, v, abandoned)
 		return
 	}
+	g.brown(v)
 	// The proxy panics if a response breaks off, so that the client does not take it for complete.
 	defer func() { g.finish(r, v, g.leave(r.Context(), v)) }()
 	if g.tracer != nil {

@@ -121,13 +121,17 @@ func printUnmet(w io.Writer, all []view.UnmetOn) {
 	}
 }
 
-// stateSince formats the state, since when it is bad, and the notes on it.
+// stateSince formats the state, since when it is bad, what is shed, and the notes on it.
 func stateSince(r *view.Row) string {
 	state := r.State
 	if !r.Since.IsZero() && r.Kind != "ok" && r.Kind != "quiet" {
 		state += ", since " + view.Clock(r.Since)
 	}
-	return strings.Join(append([]string{state}, r.Notes...), "; ")
+	all := []string{state}
+	if r.Shed != nil {
+		all = append(all, r.Shed.Text(time.Now()))
+	}
+	return strings.Join(append(all, r.Notes...), "; ")
 }
 
 // watched prints a status without a pool, and how to go on.

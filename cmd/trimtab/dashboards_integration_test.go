@@ -147,6 +147,8 @@ func silent() map[string]string {
 		"pipeline.json / Trouble on the bus F":                  "the NATS server is of a release that is not tested",
 		"pipeline.json / Memory and recording B":                "a recording is written",
 		"overview.json / Instances A":                           "a workload has several instances",
+		"overview.json / Refused requests A":                    "a gate refuses a request",
+		"workload.json / Refused requests A":                    "a gate refuses a request",
 		"overview.json / Least free A":                          "a host is measured, which needs groups of a kernel",
 		"overview.json / Given out by host A":                   "a host is measured",
 		"pipeline.json / Samples C":                             "a host is measured",

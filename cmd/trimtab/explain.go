@@ -53,6 +53,7 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 	}
 	x := &explanation{Explanation: e, unit: view.Unit(e.Resource)}
 	x.standing()
+	x.shed()
 	x.change()
 	x.expected()
 	x.inputs()
@@ -98,6 +99,16 @@ func (x *explanation) standing() {
 	}
 	if x.Barred != "" {
 		x.add("only advice", "%s", x.Barred)
+	}
+}
+
+// shed adds what its gates refuse, why, and what it would take not to.
+func (x *explanation) shed() {
+	if x.Shed == nil {
+		return
+	}
+	for _, line := range x.Shed.Lines(time.Now()) {
+		x.add(line[0], "%s", line[1])
 	}
 }
 

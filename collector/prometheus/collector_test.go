@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -26,7 +27,14 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-func TestMain(m *testing.M) { leak.Main(m) }
+// TestMain lets more tests run side by side than there are processors: those of real servers wait
+// for time to pass. -parallel says otherwise.
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	leak.Main(m)
+}
 
 // outlet is a bus that only publishes, into a channel.
 type outlet struct {

@@ -102,6 +102,8 @@ type Row struct {
 	Performance *float64         `json:"performance,omitempty"`
 	Share       bool             `json:"performance_is_share,omitempty"`
 	Utility     *float64         `json:"utility,omitempty"`
+	// Shed is what a gate refuses of its requests now; nil: nothing, or no gate tells.
+	Shed *Shed `json:"shed,omitempty"`
 	// Budget is the error budget of the last 7 days, as far as it is known.
 	Budget  *Budget                    `json:"error_budget,omitempty"`
 	Latency map[string]trimtab.Seconds `json:"latency_s,omitempty"`

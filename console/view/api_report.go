@@ -44,6 +44,9 @@ type Worth struct {
 	// newest curve tells what was to be expected of what it had, and of its baseline,
 	// the limit from before trimtab. nil: there is no curve or no baseline.
 	Compared *Comparison `json:"compared,omitempty"`
+	// Requests counts those that gates refused beside those in time; nil: none was refused, or no
+	// gate tells.
+	Requests *Requests `json:"requests,omitempty"`
 }
 
 // Comparison is two allocations over the same minutes by the same curve. SLO minutes

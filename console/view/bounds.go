@@ -38,7 +38,10 @@ func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
 	if h := e.Hold; h != nil && h.Input == string(quantity.Load) {
 		out.Hold = &trimtab.Held{Code: h.Code, Input: string(quantity.Load)} // its load is stale
 	}
-	out.Shares, out.Counters = nil, nil
+	out.Shares, out.Counters, out.Refused = nil, nil, nil
+	if refused := refusedOf(e); refused > 0 {
+		out.Refused = map[string]float64{"all": refused}
+	}
 	out.Inputs = slices.Clone(e.Inputs[:min(len(e.Inputs), invented)])
 	for i := range out.Inputs {
 		in := &out.Inputs[i]

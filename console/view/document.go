@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -27,10 +28,16 @@ type Section struct {
 func (r *Report) Document() Document {
 	d := Document{Title: "Report on pool " + r.Pool, Lead: []string{
 		fmt.Sprintf("%s to %s, objective %s.", stamp(r.From), stamp(r.To), r.Objective), r.Total.measured(), r.Total.compared(r.Resource)}}
+	if q := r.Total.Requests; q != nil {
+		d.Lead = append(d.Lead, q.text())
+	}
 	if r.Exceeds != "" {
 		d.Lead = append(d.Lead, "Now "+r.Exceeds+".")
 	}
 	d.Sections = append(d.Sections, r.workloads())
+	if r.Total.Requests != nil {
+		d.Sections = append(d.Sections, r.shed())
+	}
 	if held, ok := r.others(); ok {
 		d.Sections = append(d.Sections, held)
 	}
@@ -95,6 +102,35 @@ func (r *Report) workloads() Section {
 	}
 	if len(s.Rows) == 0 {
 		s.Text = []string{"No workload is planned for."}
+	}
+	return s
+}
+
+// text says how many requests gates refused, and which share was in time with and without them.
+func (q *Requests) text() string {
+	text := fmt.Sprintf("Gates refused %s requests", Number(math.Round(q.Total())))
+	if q.OfAll != nil && q.OfAnswered != nil {
+		text += fmt.Sprintf(": of all requests to their workloads %s were in time, of the answered ones %s", Percent(*q.OfAll), Percent(*q.OfAnswered))
+	}
+	return text + "."
+}
+
+// shed is what gates refused of each workload, beside what was in time.
+func (r *Report) shed() Section {
+	s := Section{Title: "Requests refused by gates", Head: []string{"Workload", "Requests", "Refused", "By class", "In time, of all", "In time, of the answered"}}
+	for i := range r.Workloads {
+		q := r.Workloads[i].Requests
+		if q == nil {
+			continue
+		}
+		row := []string{r.Workloads[i].Workload, Missing, Number(math.Round(q.Total())), q.classes(), Missing, Missing}
+		if q.OfAll != nil {
+			row[1], row[4] = Number(math.Round(q.Came)), Percent(*q.OfAll)
+		}
+		if q.OfAnswered != nil {
+			row[5] = Percent(*q.OfAnswered)
+		}
+		s.Rows = append(s.Rows, row)
 	}
 	return s
 }

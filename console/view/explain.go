@@ -43,7 +43,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 // condition returns how the workload is now.
 func (m *moment) condition(s *state, row *Row) Condition {
 	return Condition{Class: s.Class, Code: row.Code, State: row.State, Kind: row.Kind, Since: row.Since, Notes: row.Notes, Resource: m.resource,
-		SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share, Budget: s.budget(m.round, m.now), Alarms: slices.Clone(s.alarms)}
+		SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share, Budget: s.budget(m.round, m.now), Shed: row.Shed, Alarms: slices.Clone(s.alarms)}
 }
 
 // holds returns the workload's allocation.

@@ -76,6 +76,7 @@ type Condition struct {
 	Performance *float64      `json:"performance,omitempty"`
 	Share       bool          `json:"performance_is_share,omitempty"`
 	Budget      *Budget       `json:"error_budget,omitempty"`
+	Shed        *Shed         `json:"shed,omitempty"`
 	// Alarms are the newest rounds that an alert on it started.
 	Alarms []Mark `json:"alerts,omitempty"`
 }

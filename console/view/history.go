@@ -41,6 +41,9 @@ type point struct {
 	many int16    // how many reports, at most maxMany
 	met  metShare // the share of these reports that met the SLO
 	v    [numColumns]float32
+	// refused is how many requests per second gates refused, by the place of their class among
+	// those of the series; nil: none, or no gate tells.
+	refused *refusals
 }
 
 // maxMany is the largest number of reports that a point can stand for.
@@ -58,6 +61,8 @@ type series struct {
 	before []point
 	// seen are the newest reports with allocation and performance.
 	seen []point
+	// classes are those of which requests were refused, in the order in which they came.
+	classes []string
 }
 
 // room returns how many of total belong to one of n workloads, at most most.
@@ -148,6 +153,7 @@ func mean(points []point) point {
 	if n > 0 {
 		out.met = metShare(math.Round(met / n))
 	}
+	out.refused = meanRefused(points)
 	return out
 }
 
@@ -216,6 +222,7 @@ func (s *state) report(e *trimtab.Estimate) point {
 		u := s.Utility(*e.Performance)
 		set(colUtility, &u)
 	}
+	p.refused = s.series.refusals(e.Refused)
 	if s.Target > 0 && !isMissing(p.v[colPerformance]) {
 		p.met = 0
 		if *e.Performance >= s.Target {
@@ -293,6 +300,9 @@ type History struct {
 	P50 []*float64 `json:"p50_s"`
 	P95 []*float64 `json:"p95_s"`
 	P99 []*float64 `json:"p99_s"`
+	// Refused is how many requests per second gates refused, by class; of classes of which some
+	// were refused in the time that is kept, and of the time since this process began.
+	Refused map[string][]*float64 `json:"refused_per_second,omitempty"`
 }
 
 // History returns the history of a workload since a time. ok is false for an unknown workload.
@@ -321,6 +331,7 @@ func (v *Model) History(workload string, since, now time.Time) (out History, ok 
 			out.Every = max(out.Every, trimtab.Seconds(float64(p.at-points[i-1].at)/1000))
 		}
 	}
+	out.Refused = s.series.refusedBy(points)
 	return out, true
 }
 

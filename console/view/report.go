@@ -61,6 +61,10 @@ func (v *Model) reportOn(r *Report, name string, gaps *lack) {
 	w := WorthOf{Workload: name, Mode: s.Mode, SLO: s.SLO, Decisions: s.decidedSince(r.From)}
 	spans := s.spans(r.From, v.config.Round)
 	w.Worth = s.worth(spans, v.config.Resource, r.To, gaps)
+	var known time.Time
+	if w.Requests, known = s.requests(spans); known.Sub(r.From) > r.To.Sub(r.From)/10 {
+		gaps.refused = append(gaps.refused, name+" "+Age(trimtab.SecondsOf(r.To.Sub(known))))
+	}
 	w.HeldBy, w.Advised = s.besides(spans, v.config.Resource, r.To)
 	w.Budget = s.budgetOver(spans, r.To)
 	r.Total.add(&w.Worth)
@@ -175,6 +179,12 @@ func gained(of, than *ByCurve) trimtab.Band {
 func (w *Worth) add(o *Worth) {
 	w.Minutes, w.SLOMinutes, w.Hours, w.KnownHours = w.Minutes+o.Minutes, w.SLOMinutes+o.SLOMinutes, w.Hours+o.Hours, w.KnownHours+o.KnownHours
 	w.Starved += o.Starved
+	if o.Requests != nil {
+		if w.Requests == nil {
+			w.Requests = &Requests{Refused: map[string]float64{}}
+		}
+		w.Requests.add(o.Requests)
+	}
 	if o.Compared == nil {
 		return
 	}
@@ -238,7 +248,7 @@ func (s *state) incidents(spans []stretch, now time.Time, round time.Duration) (
 }
 
 // lack collects what a report cannot compute.
-type lack struct{ curves, knobs, unlimited, short, starved []string }
+type lack struct{ curves, knobs, unlimited, short, starved, refused []string }
 
 // coverage records a workload of which less than nine tenths of the time is known.
 func (l *lack) coverage(name string, minutes, all float64) {
@@ -260,6 +270,7 @@ func (l *lack) texts(resource string, since, now time.Time) []string {
 		}
 	}
 	some("Of "+Age(trimtab.SecondsOf(now.Sub(since)))+", performance is known for less: %s.", l.short)
+	some("Of "+Age(trimtab.SecondsOf(now.Sub(since)))+", refused requests are known for less: %s.", l.refused)
 	some("Not measured and starved, which counts as missed: %s.", l.starved)
 	some("No curve was learnt yet, so nothing is compared with the baseline: %s.", l.curves)
 	some("No limit was reported, so nothing is compared with the baseline: %s.", l.knobs)

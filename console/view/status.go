@@ -237,6 +237,7 @@ func (m *moment) row(s *state) Row {
 			r.Utility = &u
 		}
 	}
+	r.Shed = m.shed(s)
 	r.has(s, m.main(s), m.now)
 	r.Notes = m.notes(s)
 	if d := s.latest(m.resource); d != nil {

@@ -42,8 +42,8 @@ type state struct {
 func (s *state) hosts() []*newest.Host { return s.fleet.On(s.Name) }
 
 // since has the times at which the estimate's hold, the missed SLO and the knob's problem began;
-// zero: there is none now.
-type since struct{ hold, miss, knob time.Time }
+// zero: there is none now. shed is when requests began to be refused, and refused when one was last.
+type since struct{ hold, miss, knob, shed, refused time.Time }
 
 // state returns the workload's state, making it, or nil when there are too many.
 func (w *workloads) state(name string) *state {
@@ -80,6 +80,12 @@ func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
 	}
 	s.since.hold = newest.Begun(s.since.hold, e.Hold != nil, e.Time)
 	s.since.miss = newest.Begun(s.since.miss, s.Target > 0 && e.Performance != nil && *e.Performance < s.Target, e.Time)
+	if refusedOf(e) > 0 {
+		if e.Time.Sub(s.since.refused) > Patience(round) {
+			s.since.shed = e.Time
+		}
+		s.since.refused = e.Time
+	}
 	s.lack(e)
 	p := s.report(e)
 	s.series.add(p, n)

@@ -96,6 +96,7 @@ class Chart {
     this.shape = numbers && this.describe(numbers);
     const some = this.shape && this.shape.data[0].length > 0;
     this.place.classList.toggle('none', !some);
+    if ('optional' in this.figure.dataset) this.figure.hidden = !some;
     if (!some) {
       this.#forget();
       this.place.textContent = 'Nothing yet.';
@@ -253,6 +254,13 @@ function latency(n) {
   return overTime(n, lines.map(([label, data, stroke]) => ({ label, data, stroke })), { label: 'latency', show: seconds });
 }
 
+// refused is what gates refused, by class; nothing where they refused none.
+function refused(n) {
+  const strokes = ['bad', 'note', 'blue', 'good', 'ink', 'quiet'];
+  const lines = Object.entries(n.h.refused_per_second ?? {}).map(([label, data], i) => ({ label, data, stroke: strokes[i % strokes.length], dash: i < strokes.length ? undefined : [5, 3] }));
+  return overTime(lines.length ? n : { ...n, h: { ...n.h, time: [] } }, lines, { label: 'requests/s', show: number });
+}
+
 // Charts are those of a page, and the time that they show.
 export class Charts {
   #asking = false;
@@ -264,7 +272,7 @@ export class Charts {
     const options = { select: (u) => this.#select(u) };
     const those = (kinds, options) => Object.entries(kinds).filter(([id]) => document.getElementById(id)).map(([id, describe]) => new Chart(id, describe, options));
     this.still = those({ curve });
-    this.overTime = those({ performance, allocation, load, latency }, options);
+    this.overTime = those({ performance, allocation, load, latency, refused }, options);
     document.getElementById('ranges').addEventListener('click', (e) => this.#choose(e));
     addEventListener('popstate', () => this.update());
     for (const c of this.overTime) c.place.addEventListener('dblclick', () => this.#show(new URL(location.pathname + withoutZoom(), location.href)));

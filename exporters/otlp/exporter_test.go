@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -193,6 +194,28 @@ func TestWhatIsMissingIsNotPushed(t *testing.T) {
 		t.Errorf("%d actions, want 2", n)
 	}
 	checkLatency(t, site.metrics["trimtab.decision.duration"], e.TraceID("shop", 3, 17))
+}
+
+func TestWhatGatesRefuseIsPushedByClassOfABoundedNumber(t *testing.T) {
+	site := openEndpoint(t)
+	e := open(t, Config{Endpoint: site.grpc})
+	load, many := &trimtab.LoadForecast{Now: 100, Mean: 100, Upper: 110}, map[string]float64{}
+	for k := range 40 {
+		many[fmt.Sprintf("c%02d", k)] = 2
+	}
+	stale := &trimtab.Estimate{Workload: "stale", Time: after(9), Load: load, Refused: map[string]float64{"low": 9}, Hold: &trimtab.Held{Code: codes.HeldMissing, Text: "no spans", Input: "load"}}
+	send(t, e, &trimtab.Estimate{Workload: "shop", Time: after(9), Load: load, Refused: map[string]float64{"low": 45, "normal": 5}},
+		&trimtab.Estimate{Workload: "many", Time: after(9), Load: load, Refused: many}, stale)
+	got, sum := map[string]float64{}, 0.0
+	for _, p := range site.metrics["trimtab.workload.refused"].GetGauge().GetDataPoints() {
+		of := attributesOf(p.Attributes)
+		if got[of["trimtab.workload"]+" "+of["trimtab.class"]] = p.GetAsDouble(); of["trimtab.workload"] == "many" {
+			sum += p.GetAsDouble()
+		}
+	}
+	if got["shop low"] != 45 || got["shop normal"] != 5 || len(got) != 2+maxClasses || sum != 80 || got["many other"] != 48 {
+		t.Errorf("%v", got)
+	}
 }
 
 func checkLatency(t *testing.T, m *metrics1.Metric, trace string) {

@@ -44,6 +44,7 @@ const (
 	load
 	performance
 	numValues
+	refused = numValues // by class, and so not among the values
 )
 
 func newFigures(m metric.Meter, utility func(string, float64) (float64, bool)) (*figures, error) {
@@ -57,6 +58,7 @@ func newFigures(m metric.Meter, utility func(string, float64) (float64, bool)) (
 		{"trimtab.workload.utility", "1", "Utility of the present performance, 0 to 1"},
 		{"trimtab.workload.load", "{request}/s", "Load, newest report"},
 		{"trimtab.workload.performance", "1", "Performance in the unit of its SLO, newest report"},
+		{"trimtab.workload.refused", "{request}/s", "Requests that gates refused, by class, newest report"},
 	} {
 		gauge, err := m.Float64ObservableGauge(g.name, metric.WithUnit(g.unit), metric.WithDescription(g.about))
 		errs = append(errs, err)
@@ -126,6 +128,28 @@ func (f *figures) values(name string) (all [numValues]*float64) {
 	return all
 }
 
+// maxClasses bounds the classes of which refused requests are pushed; those beyond it are pushed
+// together as "other".
+const maxClasses = 17
+
+// refusedOf returns how many requests of a workload per second gates refuse, by class; nil: none, or
+// its load is unknown.
+func (f *figures) refusedOf(name string) map[string]float64 {
+	w := f.newest.Of(name)
+	if w == nil || w.Estimate.Value == nil || w.Estimate.Value.Load == nil || w.Estimate.Value.LoadMissing() {
+		return nil
+	}
+	out := map[string]float64{}
+	for _, class := range slices.Sorted(maps.Keys(w.Estimate.Value.Refused)) {
+		v := w.Estimate.Value.Refused[class]
+		if len(out) >= maxClasses-1 {
+			class = "other"
+		}
+		out[class] += v
+	}
+	return out
+}
+
 // expire forgets workloads without a value for long, and hosts without a report.
 func (f *figures) expire(now time.Time) {
 	f.mu.Lock()
@@ -143,6 +167,9 @@ func (f *figures) read(_ context.Context, o metric.Observer) error {
 			if v != nil {
 				o.ObserveFloat64(f.gauges[i], *v, metric.WithAttributes(workload))
 			}
+		}
+		for class, v := range f.refusedOf(name) {
+			o.ObserveFloat64(f.gauges[refused], v, metric.WithAttributes(workload, attribute.String("trimtab.class", class)))
 		}
 		for at, v := range f.allocations(name) {
 			o.ObserveFloat64(f.gauges[allocation], v, metric.WithAttributes(workload,

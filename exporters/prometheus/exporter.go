@@ -60,6 +60,7 @@ type Exporter struct {
 	// counted are the workloads that have series of performance counters.
 	counted      map[string]bool
 	countedBytes int
+	shedding     shedding
 	hosts        map[newest.HostKey]*host
 	jobHosts     map[string]*jobsHost
 	jobNews      map[string]jobsNews
@@ -82,6 +83,8 @@ type Workload struct {
 type workload struct {
 	declared Workload
 	curve    curve
+	// classes are those of which it has series of refused requests.
+	classes []string
 	// audited is the pool whose newest audit listed it; "": none.
 	audited string
 	// has is what it has on each host, shown the labels of the series of that.
@@ -132,6 +135,7 @@ func (e *Exporter) catchUp() {
 		if e.patience > 0 && w.measured && e.newest.Of(name).Estimate.Age(time.Now()) > e.patience {
 			w.measured = false
 			e.measured(&trimtab.Estimate{Workload: name}, nil)
+			e.shedding.export(e.metrics, &trimtab.Estimate{Workload: name}, w)
 		}
 	}
 }
@@ -257,6 +261,10 @@ func (e *Exporter) estimate(v *trimtab.Estimate, w *workload) {
 	e.set("trimtab_workload_held", &held, v.Workload)
 	e.set("trimtab_workload_estimate_timestamp_seconds", &seen, v.Workload)
 	e.expected(v, w)
+	if more := e.shedding.export(e.metrics, v, w); more > 0 {
+		e.room.bytes += more
+		e.fit()
+	}
 	e.counters(v)
 }
 

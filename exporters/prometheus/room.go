@@ -28,7 +28,7 @@ func brief() []string {
 }
 
 // each returns the label values, besides the workload, of one workload's series of a metric.
-// Allocations and curves are counted elsewhere.
+// Allocations, curves and refused requests are counted elsewhere.
 func each(name string) [][]string {
 	switch name {
 	case "trimtab_workload_expected_performance":
@@ -37,7 +37,7 @@ func each(name string) [][]string {
 		return pairs([]string{string(trimtab.Act), string(trimtab.Recommend)}, []string{"raise", "lower"})
 	case "trimtab_workload_latency_seconds":
 		return [][]string{{"50"}, {"95"}, {"99"}}
-	case "trimtab_workload_allocation", "trimtab_workload_curve_performance":
+	case "trimtab_workload_allocation", "trimtab_workload_curve_performance", "trimtab_workload_refused_per_second":
 		return nil
 	}
 	return [][]string{nil}

@@ -9,6 +9,7 @@ func exporterRows() []Row {
 		{Name: "trimtab_workload_load", Type: Gauge, Labels: w, Help: "Load in requests per second, newest report"},
 		{Name: "trimtab_workload_load_upper", Type: Gauge, Labels: w, Help: "Upper bound of the load in requests per second, for the whole coming round"},
 		{Name: "trimtab_workload_performance", Type: Gauge, Labels: w, Help: "Performance in the unit of its SLO, newest report"},
+		{Name: "trimtab_workload_refused_per_second", Type: Gauge, Labels: []string{"workload", "class"}, Help: "Requests per second that gates refused, by class, newest report; 0 once no more of the class are refused, absent where none were and while the load is unknown. Of the first 1,000 workloads with refused requests, and of 16 classes of each, the others together as other"},
 		{Name: "trimtab_workload_slo_performance", Type: Gauge, Labels: w, Help: "Performance that its SLO asks for; absent without an SLO"},
 		{Name: "trimtab_workload_utility", Type: Gauge, Labels: w, Help: "Utility of the newest performance by the workload's own function, in [0, 1]"},
 		{Name: "trimtab_workload_expected_performance", Type: Gauge, Labels: []string{"workload", "at", "bound"},

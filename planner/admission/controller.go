@@ -192,7 +192,7 @@ func (c *Controller) Tick(now time.Duration) {
 	}
 	c.endLease(now)
 	for i := range c.lines {
-		c.lines[i].learn(took, c.settings.Within)
+		c.lines[i].learn(now, took, c.settings.Within)
 	}
 	c.rule.learn(c.tick, took)
 	c.tick = interval{began: now, at: now}
@@ -243,6 +243,13 @@ func (c *Controller) State(now time.Duration) State {
 	over := slices.ContainsFunc(c.lines, func(l line) bool { return l.overloaded() })
 	return State{Counts: c.count, Limit: c.limit(), InService: c.inService, Queued: c.queued, LongestWait: c.rule.longest(over),
 		Service: seconds(c.rule.service()), Unloaded: seconds(c.rule.unloaded), Overloaded: over}
+}
+
+// Strained reports whether requests of a class are about to be refused, or have been a short time
+// ago. Those of less important classes wait behind them.
+func (c *Controller) Strained(class int) bool {
+	last := min(max(class, 0), len(c.lines)/2-1)
+	return slices.ContainsFunc(c.lines[:2*last+2], func(l line) bool { return l.strained > 0 })
 }
 
 // advance accounts for the time since the last event.

@@ -36,7 +36,14 @@ type line struct {
 	emptied bool
 	// stood counts ticks with refusals since the line was last empty.
 	stood int
+	// strained is for how long the line still counts as one whose requests are about to be refused.
+	strained time.Duration
 }
+
+// strains is for how long a line counts as strained after a request of it was refused, or had waited
+// half as long as it may: cheaper answers end a queue at once, and it would be there again with the
+// next expensive ones.
+const strains = 5 * time.Second
 
 // standing is the number of ticks with refusals, in a line that is never empty, that count as an
 // overload. After a stall of the service a line is never empty either, but no request has to be
@@ -46,9 +53,12 @@ const standing = 3
 func (l *line) overloaded() bool { return l.stood >= standing }
 
 // learn updates the line at the end of a tick.
-func (l *line) learn(took, within time.Duration) {
+func (l *line) learn(now, took, within time.Duration) {
 	if l.quiet += took; l.refused > 0 {
 		l.quiet = 0
+	}
+	if l.strained = max(0, l.strained-took); l.refused > 0 || l.first != nil && now > (l.first.arrived+l.first.deadline)/2 {
+		l.strained = strains
 	}
 	switch {
 	case l.emptied || l.quiet > within:

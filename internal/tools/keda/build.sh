@@ -4,6 +4,7 @@
 # the module; the package as a whole brings the clients of 60 services.
 set -euo pipefail
 cd "$(dirname "$0")"
+export GOGC=400 GOFLAGS="${GOFLAGS:-} -gcflags=all=-dwarf=false" # as ../kube/build.sh
 keda=$(sed -n 's/^.*github.com\/kedacore\/keda\/v2 \(v[0-9.]*\)$/\1/p' go.mod)
 out=${1:?where to}/keda-scaler-$keda
 if [ ! -x "$out" ]; then

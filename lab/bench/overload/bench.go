@@ -36,7 +36,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	} else {
 		defer func() { _ = os.RemoveAll(dir) }()
 	}
-	if b.Trimtab == "" && (b.Proxy || slices.Contains(b.Rows, rowGate)) {
+	if b.Trimtab == "" && (b.Proxy || slices.Contains(b.Rows, rowGate) || slices.Contains(b.Rows, rowManaged)) {
 		b.Trimtab = filepath.Join(dir, "trimtab")
 		if err := rig.BuildTrimtab(ctx, b.Trimtab, rig.Released(false)...); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 		all = append(all, results...)
 	}
 	if b.Output == "text" {
-		for _, line := range verdict(all) {
+		for _, line := range append(verdict(all), asked(all)...) {
 			fmt.Fprintln(b.out, line)
 		}
 	}
@@ -66,6 +66,8 @@ type stage struct {
 	*scene
 	fronts fronts
 	about  about
+	// taught: trimtab has learnt from the load of this service.
+	taught bool
 }
 
 // serve plays all loads on one service.
@@ -164,6 +166,8 @@ func (b *bench) play(ctx context.Context, t *stage, load float64) (*result, erro
 		switch {
 		case name == rowGate && !has(ctx, b.Trimtab, "gate"):
 			x.Missing = "this trimtab has no gate"
+		case name == rowManaged:
+			x, err = b.trial(ctx, t, name, 0, full)
 		default:
 			x, err = b.trial(ctx, t, name, r.Maxconn, full)
 		}
@@ -190,32 +194,62 @@ func (b *bench) trial(ctx context.Context, t *stage, name string, maxconn int, c
 	if err != nil {
 		return row{}, err
 	}
-	meter, err := rig.NewMeter(t.used)
-	if err != nil {
-		return row{}, errors.Join(err, free())
+	x, err = b.runs(ctx, t, name, f, c)
+	x.Cost = ms(cost) / t.about.Cost
+	if err := errors.Join(ctx.Err(), err, free(), t.drain(ctx)); err != nil || f == nil || x.Missing != "" {
+		return x, err
 	}
-	before, err := t.proxies.Used()
-	if err != nil {
-		return row{}, errors.Join(err, free())
-	}
+	resident := float64(f.resident()) / (1 << 20)
+	added, err := t.added(ctx, f)
+	x.Resident, x.Added = &resident, &added
+	return x, err
+}
+
+// runs sends the load of a course through a proxy, once a trimtab that sets its limit has learnt.
+func (b *bench) runs(ctx context.Context, t *stage, name string, f *front, c course) (x row, err error) {
 	address := t.address
 	if f != nil {
 		address = f.address
 	}
 	clients := b.newClient("http://"+address+t.path, b.Retries)
-	busy := t.busy(c)
-	out := clients.send(ctx, c.arrivals(b.Seed))
-	clients.close()
-	after, err := t.proxies.Used()
-	x = row{Name: name, figures: score(out, c, b.Within, t.about.Capacity), Busy: busy(), Cost: ms(cost) / t.about.Cost}
-	if err == nil {
-		x.Others, _, err = meter.Others()
+	defer clients.close()
+	x.Name = name
+	if name == rowManaged {
+		m, err := t.manage(ctx, filepath.Join(t.dir, "trimtab"), b.Trimtab, b.Within, t.fronts.socket())
+		if err != nil {
+			return x, err
+		}
+		defer m.close()
+		clients.observe = m.observe
+		switch limit, err := b.teach(ctx, t, m, clients); {
+		case errors.Is(err, errUntaught):
+			x.Missing = err.Error()
+			return x, nil
+		case err != nil:
+			return x, err
+		default:
+			x.Limit = &limit
+		}
 	}
-	if err := errors.Join(ctx.Err(), err, free(), t.drain(ctx)); err != nil || f == nil {
+	meter, err := rig.NewMeter(t.used)
+	if err != nil {
 		return x, err
 	}
-	cpu, resident := (after-before).Seconds()*1e6/float64(max(1, x.Tries)), float64(f.resident())/(1<<20)
-	added, err := t.added(ctx, f)
-	x.CPU, x.Resident, x.Added = &cpu, &resident, &added
+	before, err := t.proxies.Used()
+	if err != nil {
+		return x, err
+	}
+	busy := t.busy(c)
+	x.figures = score(clients.send(ctx, c.arrivals(b.Seed)), c, b.Within, t.about.Capacity)
+	x.Busy = busy()
+	after, err := t.proxies.Used()
+	if err != nil {
+		return x, err
+	}
+	if f != nil {
+		cpu := (after - before).Seconds() * 1e6 / float64(max(1, x.Tries))
+		x.CPU = &cpu
+	}
+	x.Others, _, err = meter.Others()
 	return x, err
 }

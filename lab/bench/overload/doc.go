@@ -1,7 +1,8 @@
 // Command overload measures what is answered in time when more arrives than a service can
 // answer, side by side for what may stand before the service: nothing, the kernel's weights,
 // HAProxy with the best fixed limit in hindsight, gradient limiters as Netflix and Envoy
-// published them, and trimtab's gate.
+// published them, HAProxy with the limit that trimtab sets, and trimtab's gate. At the end it says
+// which of the figures asked of trimtab this run has.
 //
 // The services are real: nginx (gzip), Node.js (JSON), and PostgreSQL behind PgBouncer and a
 // small HTTP service. Each stands behind a CPU quota, so that its capacity is small and known,
@@ -22,12 +23,13 @@
 // In the row of weights the service has no quota, but shares twice as much with a neighbour of
 // equal weight that never has enough: its capacity is the same. HAProxy has a queue with a
 // time-out, serves critical requests first, and gets for each load the maxconn that a sweep over
-// the same arrivals found best.
+// the same arrivals found best. Where trimtab sets that limit, it learns from spans and the control
+// group of the service, before the first load and from each.
 //
 // With --proxy it measures instead what a proxy takes of itself: CPU time for each request, what
 // it adds at the median, requests per core, and memory at many connections.
 //
-// It does not measure HTTP/2, large bodies, more than one instance of a service, or the planner.
+// It does not measure HTTP/2, large bodies, more than one instance of a service, or several services in one pool.
 //
 // It needs root or a delegated cgroup, nginx, nodejs, postgresql, pgbouncer and haproxy (Debian's
 // packages); what is missing is an error that says what to install.

@@ -16,6 +16,7 @@ const (
 	rowNothing   = "nothing"
 	rowWeights   = "weights"
 	rowHAProxy   = "haproxy"
+	rowManaged   = "trimtab-haproxy"
 	rowGradient2 = "gradient2"
 	rowEnvoy     = "envoy"
 	rowGate      = "gate"
@@ -27,7 +28,7 @@ const rowPlain = "go"
 
 // rowNames are all of them, in order.
 func rowNames() []string {
-	return []string{rowNothing, rowWeights, rowHAProxy, rowGradient2, rowEnvoy, rowGate}
+	return []string{rowNothing, rowWeights, rowHAProxy, rowGradient2, rowEnvoy, rowManaged, rowGate}
 }
 
 // front is a proxy that stands before a service; nil: nothing does.
@@ -57,7 +58,7 @@ func (f *fronts) start(ctx context.Context, row, to, path string, maxconn int) (
 	}
 	var args []string
 	switch row {
-	case rowHAProxy:
+	case rowHAProxy, rowManaged:
 		args, err = f.haproxy(free[0], to, maxconn)
 	case rowGate:
 		args = []string{f.trimtab, "gate", "--listen", free[0], "--to", "http://" + to, "--workload", "bench",
@@ -89,26 +90,30 @@ func (f *front) resident() int64 {
 	return int64(rig.Number(fmt.Sprintf("/proc/%d/status", f.process.PID()), "VmRSS:")) << 10
 }
 
-// haproxyConf is HAProxy's configuration. A request that waited for half of the SLO is
+// haproxyConf is HAProxy's configuration, in which maxconn 0 is no limit. A request that waited for half of the SLO is
 // refused, one whose client is gone leaves the queue, and critical requests are served first.
 const haproxyConf = `global
   maxconn 9000
+  stats socket %[6]s mode 600 level admin
 defaults
   mode http
   timeout client 60s
   timeout server 60s
   timeout connect 5s
-  timeout queue %dms
+  timeout queue %[1]dms
   option abortonclose
   http-reuse always
 frontend in
-  bind %s
+  bind %[2]s
   default_backend out
 backend out
   http-request set-priority-class int(-10) if { req.hdr(%[3]s) critical }
   http-request set-priority-class int(10) if { req.hdr(%[3]s) low }
-  server one %s maxconn %d
+  server one %[4]s maxconn %[5]d
 `
+
+// socket is where HAProxy's runtime API is.
+func (f *fronts) socket() string { return filepath.Join(f.dir, "haproxy.sock") }
 
 func (f *fronts) haproxy(listen, to string, maxconn int) ([]string, error) {
 	binary, err := rig.Lookup("haproxy", "haproxy")
@@ -116,7 +121,7 @@ func (f *fronts) haproxy(listen, to string, maxconn int) ([]string, error) {
 		return nil, err
 	}
 	file := filepath.Join(f.dir, "haproxy.cfg")
-	if err := os.WriteFile(file, fmt.Appendf(nil, haproxyConf, (f.within/2).Milliseconds(), listen, strings.ToLower(classHeader), to, maxconn), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, haproxyConf, (f.within/2).Milliseconds(), listen, strings.ToLower(classHeader), to, maxconn, f.socket()), 0o600); err != nil {
 		return nil, fmt.Errorf("start haproxy: %w", err)
 	}
 	return []string{binary, "-db", "-f", file}, nil

@@ -106,12 +106,14 @@ type client struct {
 	patience time.Duration
 	retries  int
 	http     *http.Client
+	// observe is told of each try; nil: nobody is.
+	observe func(from time.Time, took time.Duration, end ending)
 }
 
 // newClient makes a client. Each request has a connection of its own, as independent users have,
 // unless they are reused.
 func (o *options) newClient(url string, retries int) *client {
-	return &client{url, o.Patience, retries, &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: inFlight, DisableCompression: true, DisableKeepAlives: !o.Reuse}}}
+	return &client{url: url, patience: o.Patience, retries: retries, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: inFlight, DisableCompression: true, DisableKeepAlives: !o.Reuse}}}
 }
 
 func (c *client) close() { c.http.CloseIdleConnections() }
@@ -154,7 +156,11 @@ func (c *client) follow(ctx context.Context, begin time.Time, o *outcome) {
 	o.Behind = time.Since(from)
 	for {
 		o.Tries++
+		tried := time.Now()
 		o.End = c.try(ctx, o.Class)
+		if c.observe != nil {
+			c.observe(tried, time.Since(tried), o.End)
+		}
 		o.Took = time.Since(from)
 		if o.End == shed {
 			if o.Shed++; o.Shed == 1 {

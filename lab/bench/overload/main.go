@@ -27,6 +27,7 @@ type options struct {
 	Step     time.Duration
 	After    time.Duration
 	Sweep    time.Duration
+	Learn    time.Duration
 	Within   time.Duration
 	Patience time.Duration
 	Retries  int
@@ -78,6 +79,7 @@ func parse(args []string) (*options, error) {
 	before := f.Float64("before", 3, "seconds of low load before it")
 	after := f.Float64("after", 8, "seconds of low load after it")
 	sweep := f.Float64("sweep", 5, "seconds of the step in a sweep")
+	f.DurationVar(&o.Learn, "learn", time.Minute, "load from which trimtab learns before it sets HAProxy's limit for the first time")
 	f.DurationVar(&o.Within, "within", 200*time.Millisecond, "latency of the SLO")
 	f.DurationVar(&o.Patience, "time-out", 0, "when clients give up; 0: 5 times the SLO")
 	f.IntVar(&o.Retries, "retries", 0, "how often a client tries again")
@@ -134,8 +136,8 @@ func (o *options) validate(left int) error {
 	switch {
 	case left > 0:
 		return trimtab.Invalidf("arguments: want none but flags")
-	case o.Before < 0 || o.After < 0 || o.Step < time.Second || o.Sweep < time.Second || max(o.Before, o.Step, o.After, o.Sweep) > time.Hour:
-		return trimtab.Invalidf("seconds %v, before %v, after %v, sweep %v: out of range", o.Step, o.Before, o.After, o.Sweep)
+	case o.Before < 0 || o.After < 0 || o.Step < time.Second || o.Sweep < time.Second || o.Learn < time.Second || max(o.Before, o.Step, o.After, o.Sweep, o.Learn) > time.Hour:
+		return trimtab.Invalidf("seconds %v, before %v, after %v, sweep %v, learn %v: out of range", o.Step, o.Before, o.After, o.Sweep, o.Learn)
 	case o.Within < time.Millisecond || o.Patience < o.Within || o.Patience > time.Minute:
 		return trimtab.Invalidf("within %v, time-out %v: out of range", o.Within, o.Patience)
 	case o.Retries < 0 || o.Retries > 10:

@@ -55,14 +55,14 @@ func TestTheVerdictNamesWhoIsBestAndWhetherAProxyIsWorthIt(t *testing.T) {
 }
 
 func TestFlagsThatMakeNoSenseAreErrors(t *testing.T) {
-	for _, bad := range []string{"--service x", "--row x", "--load 0", "--load a", "--maxconn 0", "--seconds 0", "--within 0s", "--time-out 1ms", "--retries -1",
+	for _, bad := range []string{"--service x", "--row x", "--load 0", "--load a", "--maxconn 0", "--seconds 0", "--within 0s", "--time-out 1ms", "--retries -1", "--learn 0s",
 		"--cores 0", "--cost 0s", "--capacity -1", "--capacity 9", "-o xml", "more"} {
 		if _, err := parse(strings.Fields(bad)); err == nil {
 			t.Errorf("%s passed", bad)
 		}
 	}
 	o, err := parse(nil)
-	if err != nil || len(o.Services) != 3 || len(o.Rows) != 6 || o.Patience != 5*o.Within {
+	if err != nil || len(o.Services) != 3 || len(o.Rows) != 7 || o.Patience != 5*o.Within {
 		t.Errorf("%+v, %v", o, err)
 	}
 }

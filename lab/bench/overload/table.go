@@ -26,6 +26,8 @@ type row struct {
 	Resident *float64 `json:"rss_mib"`
 	// Others is the share of the machine that others used meanwhile.
 	Others float64 `json:"others_share_of_machine"`
+	// Limit is the maxconn that trimtab had set when the row began; null: it sets none.
+	Limit *int `json:"limit,omitempty"`
 }
 
 // about is what a reader must know of a run to compare its figures.
@@ -104,6 +106,9 @@ func (r *result) text(w io.Writer) error {
 			fmt.Fprintf(w, "WARNING %s: others used %.0f%% of the machine; its figures are worth little\n", row.Name, 100*row.Others)
 		case row.Behind > tooLate:
 			fmt.Fprintf(w, "WARNING %s: 1%% of the requests were sent %.0f ms late or more\n", row.Name, row.Behind)
+		}
+		if row.Limit != nil {
+			fmt.Fprintf(w, "%s: maxconn %d at the begin\n", row.Name, *row.Limit)
 		}
 		if row.Failed > 0 {
 			fmt.Fprintf(w, "note %s: %.1f%% got another answer, or none\n", row.Name, 100*row.Failed)
