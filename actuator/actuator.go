@@ -106,6 +106,7 @@ func newActuator(b *base) *Actuator {
 	back := &baselines{base: b, fence: f, knobs: ks}
 	l := &lending{base: b, fence: f, knobs: ks, looked: never}
 	hs := newHost(b, ks, l)
+	back.ask = hs.ask
 	g := &groupAbove{base: b, knobs: ks, baselines: back, lending: l, host: hs}
 	in := &instances{base: b, knobs: ks, baselines: back}
 	ws := &wishes{base: b, wished: map[string]wish{}, heard: make(chan struct{}, 1)}

@@ -97,7 +97,8 @@ func (b *baselines) goOn(ctx context.Context) {
 	b.restoreOrphans(ctx)
 }
 
-// endLoans ends the loans that a fast loop of an earlier process left.
+// endLoans ends the loans that a fast loop of an earlier process left. It raises a knob only as far
+// as other pools leave room: the raise may have been refused after it was journaled.
 func (b *baselines) endLoans(ctx context.Context) {
 	for _, up := range []bool{false, true} {
 		for _, h := range b.knobs.all {
@@ -106,6 +107,9 @@ func (b *baselines) endLoans(ctx context.Context) {
 			}
 			goal := h.entry.last()
 			if same(h.now, goal) || h.now.Less(goal) != up {
+				continue
+			}
+			if up && b.ask(ctx, h, goal) != "" {
 				continue
 			}
 			if err := h.Knob.Write(ctx, goal); err != nil {
@@ -121,6 +125,8 @@ type baselines struct {
 	*base
 	fence *fence
 	knobs *knobs
+	// ask claims the allocation with a knob raised to an amount; see host.
+	ask func(ctx context.Context, h *managed, v trimtab.Amount) (why string)
 	// unrestored counts the baselines that the rate limit left for later when the lease expired.
 	unrestored int
 	// unlowered says that the last restore of borrowed amounts failed, as did all since

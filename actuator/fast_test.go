@@ -357,3 +357,16 @@ func TestNoSumIsOverTheCapacityAndNobodyBelowItsFloorWhateverHappens(t *testing.
 		h.Close(t.Context())
 	}
 }
+
+func TestARaiseThatWasRefusedIsNotMadeUpForByTheNextProcess(t *testing.T) {
+	other := pools(t, 4, row(3))[0].open()
+	h, _ := quickHost(t, 1)
+	h.config.LockDir, h.config.Measure = other.config.LockDir, other.config.Measure
+	h.open()
+	tick(h, other)
+	p := h.plan(1, 1, set(0, units(1), units(2)))
+	p.Actions[0].Envelope = envelopeOf(2, 4)
+	is(t, h.statuses(p), trimtab.Refused)
+	h.crash().open()
+	h.want(units(1))
+}

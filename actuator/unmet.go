@@ -103,6 +103,11 @@ func (hs *host) unmet() (all []trimtab.Unmet) {
 				advice = fmt.Sprintf("colocate: {capacity: {%s: …}} bounds what best-effort jobs may take", c.resource)
 				continue
 			}
+			if s.Group != "" {
+				who = append(who, fmt.Sprintf("granted tasks of pool %s claim up to %s", s.Pool, sized(s.May, c.resource)))
+				advice = "speculate: {regular: …} bounds what tasks with a grant may have"
+				continue
+			}
 			who = append(who, fmt.Sprintf("pool %s (process %d) claims up to %s", s.Pool, s.PID, sized(s.May, c.resource)))
 		}
 		if more := len(c.who) - len(who); more > 0 {

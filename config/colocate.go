@@ -316,12 +316,15 @@ func (c *Config) componentGroups() (all []string) {
 }
 
 // ServiceGroups lists the control groups that the file names, perhaps with a *: of
-// workloads and of components. No job that registers itself may be one of them.
+// workloads, of components and of speculative tasks. No job that registers itself may be one of them.
 func (c *Config) ServiceGroups() (all []string) {
 	for i := range c.Workloads {
 		if group := c.Workloads[i].Knob.Cgroup; group != "" {
 			all = append(all, group)
 		}
+	}
+	if c.Speculate != nil {
+		all = append(all, c.Speculate.Cgroup)
 	}
 	return append(all, c.componentGroups()...)
 }

@@ -22,11 +22,11 @@ type Speculate struct {
 	Mode string `yaml:"mode" of:"UP RP" hint:"write UP (use first) or RP (responsiveness of services first)"`
 	// Cores beyond those that services have by their limits to which tasks are bound last, in mode RP. Left out: 1.
 	Slack int `yaml:"slack" want:"0 to 10000"`
-	// Which part of what the host has speculative tasks may be promised together.
+	// Which part of what the host has speculative tasks may be promised together, those of other pools included.
 	Ratio SpeculateRatio `yaml:"ratio"`
 	// Loads of the host under which a task starts, as shares of what it has. One that is set and cannot be measured starts nothing.
 	Thresholds SpeculateThresholds `yaml:"thresholds"`
-	// What tasks may have together to which the cluster's resource manager granted regular resources. Left out: they stay speculative.
+	// What tasks may have together to which the cluster's resource manager granted regular resources, never more than other claims leave of the host. Left out: they stay speculative.
 	Regular SpeculateRegular `yaml:"regular"`
 	// Tasks that may run at a time, 1 to 100. Left out: 64.
 	Tasks int `yaml:"tasks" want:"1 to 100"`

@@ -17,13 +17,14 @@ import (
 
 // direct sends requests without a body to the service over HTTP/1.1. It writes the request and
 // reads the response on the goroutine of the request, where http.Transport has two more for each
-// connection: handing over between them is most of what a small request costs. net/http writes and
-// parses the messages.
+// connection: handing over between them is most of what a small request costs. net/http parses the
+// messages.
 //
 // It sends only requests that may be sent twice (RFC 9110, section 9.2.2). An idle connection has
 // nobody who watches it: the service may close it at the moment in which a request is sent. direct
 // then sends the request again, over a new connection.
 type direct struct {
+	host    string // in the URL of the service
 	address string
 	dialer  *net.Dialer
 	// timeout is how long the service may take until its response begins.
@@ -46,14 +47,15 @@ func newDirect(c *parsed) *direct {
 	if c.to.Port() == "" {
 		address = net.JoinHostPort(c.to.Hostname(), "80")
 	}
-	return &direct{address: address, dialer: dialer(c), timeout: c.Upstream}
+	return &direct{host: c.to.Host, address: address, dialer: dialer(c), timeout: c.Upstream}
 }
 
 // carries reports whether direct can send r.
 func (d *direct) carries(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		return (r.Body == nil || r.Body == http.NoBody) && len(r.Header["Upgrade"]) == 0 && len(r.Trailer) == 0
+		return (r.Body == nil || r.Body == http.NoBody) && len(r.Header["Upgrade"]) == 0 && len(r.Trailer) == 0 &&
+			plainHost(r.Host) && plainTarget(r.URL)
 	}
 	return false
 }
@@ -208,14 +210,7 @@ func (l *link) ask(r *http.Request, informed func(int, http.Header)) (*http.Resp
 // exchange writes a request and reads the header of the response.
 func (l *link) exchange(r *http.Request, informed func(int, http.Header)) (*http.Response, error) {
 	l.left = maxResponseHeader
-	err := r.Write(l.out)
-	if err == nil {
-		err = l.out.Flush()
-	}
-	var broken *net.OpError
-	if err != nil && !errors.As(err, &broken) {
-		return nil, err
-	}
+	unsent := writeHead(l.out, r, l.of.host)
 	// A service that closes the connection while it is written to may have sent a response before.
 	if _, err := l.in.Peek(1); err != nil {
 		if l.used && !isTimeout(err) {
@@ -232,6 +227,7 @@ func (l *link) exchange(r *http.Request, informed func(int, http.Header)) (*http
 			return nil, errors.New("the service switches the protocol without being asked")
 		case response.StatusCode >= http.StatusOK:
 			l.left = math.MaxInt64
+			response.Close = response.Close || unsent != nil
 			return response, nil
 		}
 		informed(response.StatusCode, response.Header)

@@ -72,6 +72,15 @@ func exchange(t *testing.T, address, request string) string {
 	return string(b)
 }
 
+// manyHeaders returns so many headers, the last one first.
+func manyHeaders(n int) (text string) {
+	for n > 0 {
+		n--
+		text += fmt.Sprintf("X-%02d: %d\r\n", n, n)
+	}
+	return text
+}
+
 func TestThePathsPassTheSame(t *testing.T) {
 	requests := map[string]string{
 		"plain":              "GET /a%2fb?c=%zz;d HTTP/1.1\r\nHost: shop.example\r\n",
@@ -79,6 +88,13 @@ func TestThePathsPassTheSame(t *testing.T) {
 		"hop by hop":         "GET / HTTP/1.1\r\nHost: a\r\nConnection: X-One, close\r\nX-One: 1\r\nX-Two: 2\r\nKeep-Alive: 5\r\nProxy-Authorization: b\r\nProxy-Connection: keep-alive\r\nTe: trailers, deflate\r\n",
 		"behind proxies":     "GET / HTTP/1.1\r\nHost: a\r\nForwarded: for=1\r\nX-Forwarded-For: 192.0.2.1\r\nX-Forwarded-For: 192.0.2.2\r\nX-Forwarded-Host: shop\r\nX-Forwarded-Proto: https\r\n",
 		"names them as hops": "GET / HTTP/1.1\r\nHost: a\r\nConnection: X-Forwarded-For, Forwarded\r\nForwarded: for=1\r\nX-Forwarded-For: 192.0.2.1\r\n",
+		"agent as a hop":     "GET / HTTP/1.1\r\nHost: a\r\nConnection: user-agent, close\r\nUser-Agent: x/1\r\n",
+		"empty agent":        "GET / HTTP/1.1\r\nHost: a\r\nUser-Agent:\r\n",
+		"no length":          "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nX-Empty:\r\n",
+		"a zone":             "GET / HTTP/1.1\r\nHost: [fe80::1%25eth0]:80\r\n",
+		"strange host":       "GET / HTTP/1.1\r\nHost: a,b;c\r\n",
+		"beyond ASCII":       "GET /\u00e4?\u00e4 HTTP/1.1\r\nHost: a\r\nX-A: \u00e4\r\n",
+		"many":               "GET / HTTP/1.1\r\nHost: a\r\n" + manyHeaders(40),
 		"head":               "HEAD / HTTP/1.1\r\nHost: a\r\n",
 		"options":            "OPTIONS * HTTP/1.1\r\nHost: a\r\n",
 		"old":                "GET / HTTP/1.0\r\n",

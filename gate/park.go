@@ -39,7 +39,7 @@ type accepted struct {
 }
 
 // parkAfter is how long a connection is idle before it is parked.
-const parkAfter = 200 * time.Millisecond
+const parkAfter = 100 * time.Millisecond
 
 // newPark returns a listener that parks the connections of l. Clients may pause for patience while
 // they read.

@@ -2,9 +2,7 @@ package gate
 
 import (
 	"io"
-	"net"
 	"net/http"
-	"net/textproto"
 	"slices"
 	"strings"
 )
@@ -13,15 +11,16 @@ import (
 // what httputil.ReverseProxy does for such a request, which copies more of it.
 // TestThePathsPassTheSame compares the two.
 func (g *Gate) pass(w http.ResponseWriter, r *http.Request, v *visit) {
-	out := new(http.Request)
-	*out = *r // the server keeps its own
-	to := *r.URL
-	to.Scheme, to.Host = g.config.to.Scheme, g.config.to.Host
-	out.URL, out.Header, out.Body, out.Close = &to, forwarded(r), nil, false
-	if v.span != nil {
-		v.span.inject(out.Header)
+	out := r
+	if v.span != nil || g.config.brownout.classes != nil {
+		out = new(http.Request)
+		*out = *r // the server keeps its own header
+		out.Header = added(r.Header)
+		if v.span != nil {
+			v.span.inject(out.Header)
+		}
+		g.mark(v, out.Header)
 	}
-	g.mark(v, out.Header)
 	informed := func(code int, header http.Header) {
 		h := w.Header()
 		add(h, header)
@@ -107,64 +106,5 @@ func add(to, from http.Header) {
 			values = slices.Concat(had, values)
 		}
 		to[name] = values
-	}
-}
-
-// forwarded returns the header that the service gets. It shares its values with that of the client.
-func forwarded(r *http.Request) http.Header {
-	in := r.Header
-	out := make(http.Header, len(in)+4)
-	for name, values := range in {
-		out[name] = values
-	}
-	removeHopByHop(out)
-	if lists(in["Te"], "trailers") {
-		out["Te"] = []string{"trailers"}
-	}
-	if client, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		if before := in["X-Forwarded-For"]; len(before) > 0 {
-			client = strings.Join(before, ", ") + ", " + client
-		}
-		out["X-Forwarded-For"] = []string{client}
-	}
-	for _, told := range []struct{ name, value string }{{"Forwarded", ""}, {"X-Forwarded-Host", r.Host}, {"X-Forwarded-Proto", "http"}} {
-		if before, ok := in[told.name]; ok {
-			out[told.name] = before
-		} else if told.value != "" || told.name == "X-Forwarded-Host" {
-			out[told.name] = []string{told.value}
-		}
-	}
-	if _, ok := out["User-Agent"]; !ok {
-		out["User-Agent"] = []string{""} // otherwise net/http writes its own
-	}
-	return out
-}
-
-// lists reports whether a word is in a list that a header has, in one value or several.
-func lists(values []string, word string) bool {
-	for _, list := range values {
-		for item := range strings.SplitSeq(list, ",") {
-			if strings.EqualFold(textproto.TrimString(item), word) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// removeHopByHop removes the headers that concern a single connection, and those that Connection
-// names.
-//
-// Source: RFC 9110, section 7.6.1, and RFC 2616, section 13.5.1, for older programs.
-func removeHopByHop(h http.Header) {
-	for _, list := range h["Connection"] {
-		for name := range strings.SplitSeq(list, ",") {
-			if name = textproto.TrimString(name); name != "" {
-				h.Del(name)
-			}
-		}
-	}
-	for _, name := range [...]string{"Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer", "Transfer-Encoding", "Upgrade"} {
-		delete(h, name)
 	}
 }

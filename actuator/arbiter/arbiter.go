@@ -75,7 +75,7 @@ func (a *Arbiter) Settle(ctx context.Context, claims map[string]Claim) error {
 // more reports whether claims exceed the published ones.
 func (a *Arbiter) more(claims map[string]Claim) bool {
 	for resource, c := range claims {
-		if was, ok := a.claimed[resource]; !ok || a.file == nil || c.Now > was.Now || c.May > was.May {
+		if was, ok := a.claimed[resource]; !ok || a.file == nil || c.Now > was.Now || c.May > was.May || c.Idle > was.Idle {
 			return true
 		}
 	}
@@ -86,23 +86,36 @@ func (a *Arbiter) more(claims map[string]Claim) bool {
 // which is never below what the claimant has. claims are its present claims. On an error it grants
 // nothing new.
 func (a *Arbiter) Ask(ctx context.Context, claims map[string]Claim, resource string, want float64) (granted float64, err error) {
+	err = a.raise(ctx, claims, resource, func(c *Claim, others []Claim) {
+		c.Now = max(c.Now, min(want, Room(*c, others)+slack))
+		c.May = max(c.May, c.Now)
+	})
+	return a.claimed[resource].Now, err
+}
+
+// AskIdle is Ask for [Claim.Idle], of which all claimants together may promise at most whole.
+func (a *Arbiter) AskIdle(ctx context.Context, claims map[string]Claim, resource string, want, whole float64) (granted float64, err error) {
+	err = a.raise(ctx, claims, resource, func(c *Claim, others []Claim) {
+		c.Idle = max(c.Idle, min(want, IdleRoom(*c, others, whole)+slack))
+	})
+	return a.claimed[resource].Idle, err
+}
+
+// raise publishes claims, of which up raises the one on a resource, given the others' claims on it.
+func (a *Arbiter) raise(ctx context.Context, claims map[string]Claim, resource string, up func(c *Claim, others []Claim)) error {
 	leave, err := a.enter(ctx, askWait)
 	if err != nil {
-		return a.claimed[resource].Now, err
+		return err
 	}
 	defer leave()
 	if err := a.gather(ctx); err != nil {
-		return a.claimed[resource].Now, err
+		return err
 	}
-	claim := claims[resource]
-	granted = max(claim.Now, min(want, Room(claim, a.of(resource))+slack))
-	claim.Now, claim.May = granted, max(claim.May, granted)
 	claims = maps.Clone(claims)
+	claim := claims[resource]
+	up(&claim, a.of(resource))
 	claims[resource] = claim
-	if err := a.write(ctx, claims); err != nil {
-		return a.claimed[resource].Now, err
-	}
-	return granted, nil
+	return a.write(ctx, claims)
 }
 
 // Claimed returns this claimant's published claim.
@@ -110,6 +123,11 @@ func (a *Arbiter) Claimed(resource string) Claim { return a.claimed[resource] }
 
 // Left returns [Room] by the last read.
 func (a *Arbiter) Left(resource string, own Claim) float64 { return Room(own, a.of(resource)) }
+
+// IdleRoom returns [IdleRoom] by the last read.
+func (a *Arbiter) IdleRoom(resource string, own Claim, whole float64) float64 {
+	return IdleRoom(own, a.of(resource), whole)
+}
 
 // Others returns the sum of the others' claims on a resource that compete with own.
 func (a *Arbiter) Others(resource string, own Claim) (sum float64) {
@@ -150,7 +168,8 @@ func (a *Arbiter) Shares(resource string, own Claim) (all []Share) {
 	return all
 }
 
-// Dead lists the journals of claimants that were dead when claims were read last.
+// Dead lists the journals of claimants that were dead when claims were read last. It leaves out
+// those with a group: their claims end by themselves, with their processes.
 func (a *Arbiter) Dead() (journals []string) {
 	for _, r := range a.dead {
 		journals = append(journals, r.Journal)
@@ -234,6 +253,7 @@ func (a *Arbiter) gather(ctx context.Context) error {
 	own := filepath.Base(a.pathOf(&a.who))
 	var others []record
 	var dead []*record
+	living := 0
 	for _, name := range names {
 		if name == own || !strings.HasSuffix(name, suffix) {
 			continue
@@ -245,12 +265,15 @@ func (a *Arbiter) gather(ctx context.Context) error {
 		case r == nil:
 			continue
 		case !lives:
-			dead = append(dead, r)
+			if r.Group == "" {
+				dead = append(dead, r)
+			}
 			others = append(others, record{r.Claimant, utmost(r.Claims)})
 		default:
+			living++
 			others = append(others, *r)
 		}
-		if len(others)-len(dead) > maxClaimants { // the dead do not count: they may be many, and are removed later
+		if living > maxClaimants { // the dead do not count: they may be many, and are removed later
 			return trimtab.Invalidf("%s has more than %d claims", a.dir, maxClaimants)
 		}
 	}
@@ -278,9 +301,9 @@ func (a *Arbiter) read(ctx context.Context, path string) (r *record, lives bool,
 	}
 	lives = hostfs.Taken(ctx, path)
 	switch {
-	case !lives && (errors.Is(err, errEmpty) || err == nil && (r.Boot != a.who.Boot || a.pathOf(&r.Claimant) != path)):
+	case !lives && (errors.Is(err, errEmpty) || err == nil && (r.Boot != a.who.Boot || a.pathOf(&r.Claimant) != path || r.empty())):
 		// The owner died before it claimed, or made the claim before the last boot, which ended all
-		// limits.
+		// limits and processes, or nothing runs any more that it claimed for.
 		return nil, false, os.Remove(path)
 	case err == nil || lives:
 		return r, lives, err
@@ -339,7 +362,7 @@ func (a *Arbiter) own(ctx context.Context) error {
 
 func same(x, y map[string]Claim) bool {
 	return maps.EqualFunc(x, y, func(a, b Claim) bool {
-		return a.Now == b.Now && a.May == b.May && a.Root == b.Root &&
+		return a.Now == b.Now && a.May == b.May && a.Idle == b.Idle && a.Root == b.Root &&
 			(a.Capacity == nil) == (b.Capacity == nil) && (a.Capacity == nil || *a.Capacity == *b.Capacity)
 	})
 }

@@ -254,3 +254,48 @@ func BenchmarkSettle(b *testing.B) {
 		}
 	}
 }
+
+// What speculative tasks have is claimed beside the rest: it takes no room from it, and together
+// claimants promise no more of it than the one that asks may.
+func TestIdleClaimsTakeNoRoomFromOthersAndAreBoundedTogether(t *testing.T) {
+	dir := t.TempDir()
+	a, b := newArbiter(dir, "a"), newArbiter(dir, "b")
+	settle(t, a, 8, 8)
+	none := map[string]Claim{"cpu": {Capacity: capacity(8)}}
+	if got, err := b.AskIdle(t.Context(), none, "cpu", 6, 8); got != 6 || err != nil {
+		t.Fatalf("granted %v, %v", got, err)
+	}
+	settle(t, a, 4, 8) // also what it lowers is its own
+	if got, err := a.Ask(t.Context(), map[string]Claim{"cpu": {Now: 4, May: 8, Capacity: capacity(8)}}, "cpu", 8); got != 8 || err != nil {
+		t.Errorf("granted %v, %v", got, err)
+	}
+	if got, err := a.AskIdle(t.Context(), map[string]Claim{"cpu": {Now: 8, May: 8, Capacity: capacity(8)}}, "cpu", 4, 8); math.Abs(got-2) > 2*slack || err != nil {
+		t.Errorf("granted %v, %v: the other has 6 of 8", got, err)
+	}
+}
+
+func TestTheClaimOfADeadClaimantWithAGroupEndsWithItsLastProcess(t *testing.T) {
+	dir, group := t.TempDir(), filepath.Join(t.TempDir(), "tasks")
+	if err := os.MkdirAll(filepath.Join(group, "one"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	a, b := newArbiter(dir, "a"), newArbiter(dir, "b")
+	b.who.Group = group
+	settle(t, b, 2, 2)
+	if err := b.Close(false); err != nil {
+		t.Fatal(err)
+	}
+	procs := filepath.Join(group, "one", "cgroup.procs")
+	if err := os.WriteFile(procs, []byte("12\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if settle(t, a, 1, 1); len(a.of("cpu")) != 1 || len(a.Dead()) != 0 {
+		t.Errorf("with a process: claims %v, dead %q", a.of("cpu"), a.Dead())
+	}
+	if err := os.WriteFile(procs, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if settle(t, a, 1, 1); len(a.of("cpu")) != 0 {
+		t.Errorf("without a process: claims %v", a.of("cpu"))
+	}
+}

@@ -13,6 +13,9 @@ type Claim struct {
 	Now float64 `json:"now"`
 	// May is the largest sum that the limits may reach without another grant, at least Now.
 	May float64 `json:"may"`
+	// Idle is what it has promised to work that gives way, such as speculative tasks: capacity that
+	// others may have claimed, while they leave it idle. It takes no room from Now and May.
+	Idle float64 `json:"idle,omitempty"`
 	// Root is the control group of which Capacity was measured, as an absolute path; "": the host.
 	// A claim in a root is also a claim in all roots above it.
 	Root string `json:"root,omitempty"`
@@ -23,6 +26,9 @@ type Claim struct {
 func (c *Claim) validate() error {
 	if trimtab.Units(c.Now).Validate() != nil || trimtab.Units(c.May).Validate() != nil || c.May < c.Now {
 		return trimtab.Invalidf("claim of %v now, %v at most", c.Now, c.May)
+	}
+	if trimtab.Units(c.Idle).Validate() != nil {
+		return trimtab.Invalidf("claim of %v that others leave idle", c.Idle)
 	}
 	if c.Capacity != nil && trimtab.Units(*c.Capacity).Validate() != nil {
 		return trimtab.Invalidf("claim: capacity %v", *c.Capacity)
@@ -58,6 +64,17 @@ func roomIn(root string, capacity float64, own Claim, others []Claim) float64 {
 		}
 	}
 	return max(capacity-may, min(own.May, capacity-now))
+}
+
+// IdleRoom returns the largest Idle of a claimant with which all claimants together promise at most
+// whole to work that gives way.
+func IdleRoom(own Claim, others []Claim, whole float64) float64 {
+	for _, o := range others {
+		if within(o.Root, own.Root) || within(own.Root, o.Root) {
+			whole -= o.Idle
+		}
+	}
+	return whole
 }
 
 // within reports whether root equals other, or lies in it.

@@ -16,10 +16,17 @@
 // instant, whichever process dies. If the baselines alone exceed the host, limits are still not
 // raised beyond it. The arbiter never lowers a limit; it only refuses raises.
 //
+// Work that gives way, such as speculative tasks, runs on capacity that others claim and leave idle.
+// A claimant claims it as idle. Idle claims take no room from the others; the sum of all of them is
+// bounded instead, by what the claimant that asks may promise of the host:
+//
+//	Σ idle ≤ ratio · capacity
+//
 // [Arbiter] keeps the claims in a directory that the processes share, one file per claimant. The
 // claimant locks its file as long as it lives. A claim is written before a knob is raised and after
 // one is lowered. The claim of a dead claimant counts at its maximum until another claimant finds
-// that its journal has nothing left to restore.
+// that its journal has nothing left to restore, or, if it claimed for processes, until their group
+// is empty.
 //
 // It knows no knob and no plan.
 //

@@ -8,9 +8,12 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"path"
+	"path/filepath"
 	"syscall"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // Claimant identifies a claimant.
@@ -22,6 +25,33 @@ type Claimant struct {
 	PID  int    `json:"pid"`
 	// Boot identifies the boot of the host: claims of an earlier boot are invalid.
 	Boot string `json:"boot"`
+	// Group is the control group, as an absolute path, of the processes for which it claims: when
+	// it is dead, its claim ends with the last of them. "": it claims for limits, which are restored
+	// from its journal.
+	Group string `json:"group,omitempty"`
+}
+
+// empty reports whether a claimant with a group has no process in it. One that cannot be read
+// counts as not empty.
+func (c *Claimant) empty() bool {
+	if c.Group == "" {
+		return false
+	}
+	root, err := hostfs.OpenRoot(filepath.Dir(c.Group))
+	if err != nil {
+		return false
+	}
+	defer root.Close()
+	populated := false
+	err = root.Walk(filepath.Base(c.Group), func(dir string) error {
+		text, err := root.Read(path.Join(dir, "cgroup.procs"))
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+			return nil // the group was removed meanwhile
+		}
+		populated = populated || err != nil || text != ""
+		return nil
+	})
+	return !populated && (err == nil || errors.Is(err, os.ErrNotExist))
 }
 
 // record is the content of a claimant's file.

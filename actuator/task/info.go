@@ -39,6 +39,8 @@ type Info struct {
 	ID
 	Class Class `json:"class"`
 	State State `json:"state"`
+	// Resources are its limits.
+	Resources Resources `json:"resources,omitzero"`
 	// PID is the process ID of the first process; 0: it has ended, or another agent started it.
 	PID     int       `json:"pid,omitempty"`
 	Started time.Time `json:"started,omitzero"`

@@ -31,6 +31,9 @@ type task struct {
 	// turning is locked while the task is frozen or thawed, so that a task that is being killed is
 	// not frozen.
 	turning sync.Mutex
+	// stranger says that another program had frozen the task when the runner froze it, so that the
+	// runner does not thaw it. turning guards it.
+	stranger bool
 
 	// The runner's mutex guards these. changed is closed at each change of info, whose ID never
 	// changes. out is set once. groups are the task's control groups: one, or two while it changes
@@ -352,12 +355,28 @@ func (r *Runner) switchTo(ctx context.Context, t *task, to State) (*freezer.Runn
 	if err != nil {
 		return nil, err
 	}
-	value := map[State]float64{Running: 1, Frozen: 0}[to]
-	if err := k.Write(ctx, trimtab.Units(value)); err != nil {
-		return nil, errors.Join(err, k.Close())
+	if state == Running && to == Frozen {
+		now, err := k.Read(ctx)
+		t.stranger = err == nil && now.Value == 0
+	}
+	if value := map[State]float64{Running: 1, Frozen: 0}[to]; to == Frozen || !t.stranger {
+		if err := k.Write(ctx, trimtab.Units(value)); err != nil {
+			return nil, errors.Join(err, k.Close())
+		}
 	}
 	r.known.change(t, func(i *Info) { i.State = to })
 	return k, nil
+}
+
+// frozen reports whether any program asked to freeze a group, and none to thaw it since.
+func (r *Runner) frozen(ctx context.Context, group string) (bool, error) {
+	k, err := freezer.OpenRunning(freezer.Config{Root: r.tree.main.Path(), Path: group})
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = k.Close() }() // only read
+	now, err := k.Read(ctx)
+	return err == nil && now.Value == 0, err
 }
 
 // still reports whether the whole task is frozen, or need not be any more because it was thawed

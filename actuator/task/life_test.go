@@ -2,6 +2,7 @@ package task
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/freezer"
 	"github.com/trimtab/trimtab/internal/hungfs"
 )
 
@@ -124,6 +126,59 @@ func TestAFrozenTaskGetsNoCPUTimeUntilItIsThawed(t *testing.T) {
 		}
 		if err := r.Freeze(t.Context(), id); !isA(err, trimtab.ErrRefused) {
 			t.Errorf("freeze one that ended: %v", err)
+		}
+	})
+}
+
+// freezer freezes and thaws a task as another program would.
+func (h *host) freezer(id ID) *freezer.Running {
+	h.Helper()
+	k, err := freezer.OpenRunning(freezer.Config{Root: h.runner.tree.main.Path(), Path: h.runner.tree.path(Oversubscribed, leafOf(id))})
+	if err != nil {
+		h.Fatal(err)
+	}
+	h.Cleanup(func() { _ = k.Close() })
+	return k
+}
+
+func TestATaskThatAnotherProgramFrozeIsNotThawed(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		r := h.open()
+		id := h.start(h.spec("sleep", "1000"))
+		other := h.freezer(id)
+		if err := other.Write(t.Context(), trimtab.Units(0)); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Relabel(t.Context(), id, Regular); !isA(err, trimtab.ErrRefused) {
+			t.Errorf("relabelled, it would run: %v", err)
+		}
+		if err := errors.Join(r.Freeze(t.Context(), id), r.Freeze(t.Context(), id), r.Thaw(t.Context(), id)); err != nil {
+			t.Fatal(err)
+		}
+		if v, err := other.Read(t.Context()); err != nil || v.Value != 0 {
+			t.Errorf("%v, %v", v, err)
+		}
+		if info, err := r.Kill(t.Context(), id, ""); err != nil || info.Outcome != Killed {
+			t.Errorf("%+v, %v", info, err)
+		}
+	})
+}
+
+func TestAFrozenTaskThatAnotherProgramThawsRunsUntilItIsFrozenAgain(t *testing.T) {
+	each(t, func(t *testing.T, h *host) {
+		r := h.open()
+		id := h.start(h.spec("sleep", "1000"))
+		if err := errors.Join(r.Freeze(t.Context(), id), h.freezer(id).Write(t.Context(), trimtab.Units(1))); err != nil {
+			t.Fatal(err)
+		}
+		if i := h.infoOf(id); i.State != Running {
+			t.Errorf("%v", i)
+		}
+		if err := r.Freeze(t.Context(), id); err != nil || h.infoOf(id).State != Frozen {
+			t.Errorf("%v, %v", err, h.infoOf(id))
+		}
+		if err := r.Thaw(t.Context(), id); err != nil || h.infoOf(id).State != Running {
+			t.Errorf("%v, %v", err, h.infoOf(id))
 		}
 	})
 }

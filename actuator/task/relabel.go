@@ -47,6 +47,9 @@ func (r *Runner) relabel(ctx context.Context, t *task, class Class) error {
 	case old == class && len(from) == 1:
 		return nil
 	}
+	if frozen, _ := r.frozen(ctx, from[0]); frozen { // on an error the move tells it
+		return fmt.Errorf("another program froze it, and it would continue in another group: %w", trimtab.ErrRefused)
+	}
 	r.known.mu.Lock()
 	t.groups = append([]string{to}, others(from, to)...) // both groups, whatever happens next
 	r.known.mu.Unlock()

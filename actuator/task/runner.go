@@ -138,6 +138,9 @@ func (r *Runner) open(ctx context.Context) (err error) {
 	return err
 }
 
+// Group returns the control group with all tasks, as an absolute path.
+func (r *Runner) Group() string { return filepath.Join(r.tree.main.Path(), r.tree.base) }
+
 // release closes everything that is open.
 func (r *Runner) release() {
 	if r.journal.file != nil {
@@ -213,7 +216,7 @@ func (r *Runner) admit(s Spec, lease time.Duration) (*task, error) {
 	case len(r.known.tasks)-len(r.known.ended) >= r.config.MaxTasks:
 		return nil, fmt.Errorf("%d tasks run, the most that may: %w", r.config.MaxTasks, trimtab.ErrRefused)
 	}
-	t := newTask(Info{ID: s.ID, Class: s.Class, State: Starting, Started: time.Now()}, leafOf(s.ID))
+	t := newTask(Info{ID: s.ID, Class: s.Class, State: Starting, Resources: s.Resources, Started: time.Now()}, leafOf(s.ID))
 	t.spec, t.who = s, who
 	t.until = hostfs.BootTime() + min(lease, r.config.MaxLease)
 	r.known.tasks[s.ID] = t
@@ -251,10 +254,12 @@ func (r *Runner) Renew(ctx context.Context, lease time.Duration, ids ...ID) erro
 	return errors.Join(append(stale, err)...)
 }
 
-// Freeze freezes a task, and waits until none of its processes runs.
+// Freeze freezes a task, also again if another program has thawed it, and waits until none of its
+// processes runs.
 func (r *Runner) Freeze(ctx context.Context, id ID) error { return r.turn(ctx, id, Frozen) }
 
-// Thaw lets a frozen task continue.
+// Thaw lets a task continue that Freeze has frozen. One that another program had frozen before
+// stays frozen.
 func (r *Runner) Thaw(ctx context.Context, id ID) error { return r.turn(ctx, id, Running) }
 
 // Kill asks a task to end with SIGTERM, and ends it with SIGKILL after its grace; one
@@ -311,6 +316,12 @@ func (r *Runner) info(t *task) Info {
 	r.known.mu.Unlock()
 	if out != nil && i.State != Ended {
 		out.told(&i)
+	}
+	if i.State == Frozen {
+		// Another program may have thawed it. On an error it has ended.
+		if frozen, err := r.frozen(context.Background(), r.tree.path(i.Class, t.leaf)); err == nil && !frozen {
+			i.State = Running
+		}
 	}
 	if i.State == Running || i.State == Frozen {
 		i.CPU = r.tree.used(r.tree.path(i.Class, t.leaf))

@@ -247,7 +247,7 @@ func (s *Host) JobsPart(cfg *config.Config) ([]supervise.Part, error) {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
 	work := pipeline.Work{Round: cfg.Colocate.Period}
-	key := supervise.KeyOf(c, cfg.Measure, own, *cfg.Colocate, jobsOf(cfg), services, reservedOf(cfg), work, cfg.Actuator.Reserve)
+	key := supervise.KeyOf(c, cfg.Measure, own, *cfg.Colocate, jobsOf(cfg), services, cfg.ServiceGroups(), work, cfg.Actuator.Reserve)
 	c.Metrics, c.Logger = s.Process.Metrics, s.Process.Logger
 	return []supervise.Part{{Name: "colocate", Key: key, Start: func(ctx context.Context) (func() error, error) {
 		return s.startColocate(ctx, cfg, c, kinds, own, services)
@@ -291,7 +291,7 @@ func (s *Host) startColocate(ctx context.Context, cfg *config.Config, c actuator
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("start co-location: %w", err)
 	}
-	registry, problem := jobs.Open(c.Dir, jobs.Config{Root: own.root, Reserved: reservedOf(cfg), Own: ownGroups(), Predictions: config.Predictions(),
+	registry, problem := jobs.Open(c.Dir, jobs.Config{Root: own.root, Reserved: cfg.ServiceGroups(), Own: ownGroups(), Predictions: config.Predictions(),
 		Most: actuator.MaxKnobs / 2 / max(1, len(own.registered))}) // leaves room for declared jobs
 	if problem != nil {
 		s.Process.Logger.Warn("jobs that registered themselves: some are forgotten, and must register again", "err", problem)
@@ -339,10 +339,6 @@ func (s *Host) startColocate(ctx context.Context, cfg *config.Config, c actuator
 		return errors.Join(err, a.Close(ctx))
 	}, nil
 }
-
-// reservedOf lists the groups of all workloads and components of the file: no job may register
-// one of them.
-func reservedOf(cfg *config.Config) []string { return cfg.ServiceGroups() }
 
 // run decides at every period until ctx ends. If its inputs from the bus stop, it continues with
 // the last ones, whose age counts.

@@ -3,6 +3,7 @@ package beside
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 	"time"
@@ -11,7 +12,9 @@ import (
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/cpufreq"
 	"github.com/trimtab/trimtab/actuator/network"
+	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/collector/link"
+	"github.com/trimtab/trimtab/collector/psi"
 	"github.com/trimtab/trimtab/collector/rapl"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
@@ -41,8 +44,8 @@ func (m *machine) fastest() (most float64, err error) {
 }
 
 // around measures the inputs of the co-location step other than knobs and services: the power that
-// the host draws and its power limit, the clock of the services' cores, and the traffic that
-// services send over its links. It needs no bus, and leaves out inputs that cannot be measured.
+// the host draws and its power limit, the clock of the services' cores, the traffic that services
+// send over its links, and which services are idle. It needs no bus, and leaves out inputs that cannot be measured.
 type around struct {
 	machine
 	powered bool
@@ -69,15 +72,14 @@ type measured struct {
 	links map[string]link.Reading
 	// sent is the number of bytes that each interface of a job has sent, by location and instance.
 	sent map[string]uint64
+	// used has what each service used and waited for.
+	used map[string]groupTimes
 	at   time.Duration
 }
 
 // aroundOf returns the inputs that can be measured on a host; nil: none can.
 func aroundOf(cfg *config.Config, host string, k jobKnobs) *around {
 	a := &around{machine: k.machine, powered: cfg.Measure.Power, links: cfg.Measure.Links, root: k.root, groups: map[string][]string{}, least: map[string]float64{}}
-	if !a.powered && len(a.links) == 0 {
-		return nil
-	}
 	pooled, entry := cfg.Pooled(), cfg.Application()
 	for i := range pooled.Workloads {
 		w := &pooled.Workloads[i]
@@ -98,12 +100,15 @@ func aroundOf(cfg *config.Config, host string, k jobKnobs) *around {
 			a.senders = append(a.senders, d.At)
 		}
 	}
+	if !a.powered && len(a.links) == 0 && len(a.groups) == 0 {
+		return nil
+	}
 	return a
 }
 
 // look measures all inputs once.
 func (a *around) look(ctx context.Context, now time.Time) *colocate.Surroundings {
-	m := &measured{links: map[string]link.Reading{}, sent: map[string]uint64{}}
+	m := &measured{links: map[string]link.Reading{}, sent: map[string]uint64{}, used: a.times()}
 	out := &colocate.Surroundings{Time: now}
 	if a.powered {
 		m.power = a.power.Read()
@@ -125,6 +130,7 @@ func (a *around) look(ctx context.Context, now time.Time) *colocate.Surroundings
 	if before == nil {
 		return out
 	}
+	out.Idle = idle(before, m)
 	if a.powered {
 		if draws, may, err := rapl.Power(before.power, m.power); err == nil {
 			out.Power = &colocate.Power{Draws: draws, TDP: may}
@@ -197,6 +203,79 @@ func (a *around) clocks(r *rapl.Reading) map[string]colocate.Frequency {
 			f.Least = least
 		}
 		out[name] = f
+	}
+	return out
+}
+
+// groupTimes has the CPU time of the groups of a service, and how long something in them waited for
+// CPUs, memory or disks.
+type groupTimes struct{ used, waited time.Duration }
+
+// mostIdle is the share of a core that a service uses at most while it is idle, and the share of the
+// time for which something in it may wait.
+const mostIdle = 0.01
+
+// times reads the counters of all services. It leaves out a service of which one cannot be read: only
+// version 2 tells the pressure of a group.
+func (a *around) times() map[string]groupTimes {
+	root, err := hostfs.OpenRoot(a.root)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	out := map[string]groupTimes{}
+	for name, groups := range a.groups {
+		var sum groupTimes
+		told := false
+		for _, group := range groups {
+			found, err := (&hostfs.Follower{Path: group}).Look(root)
+			told = err == nil && len(found) > 0
+			for _, f := range found {
+				told = told && sum.add(root, f.Path)
+			}
+			if !told {
+				break
+			}
+		}
+		if told {
+			out[name] = sum
+		}
+	}
+	return out
+}
+
+// add adds the counters of a group, and reports whether all could be read.
+func (g *groupTimes) add(root *hostfs.Root, group string) bool {
+	text, err := root.Read(path.Join(group, "cpu.stat"))
+	if err != nil {
+		return false
+	}
+	stat, timed, err := cgroup.ParseStat(text)
+	if err != nil || !timed {
+		return false
+	}
+	g.used += stat.Used
+	for _, of := range []string{"cpu", "memory", "io"} {
+		text, err := root.Read(path.Join(group, of+".pressure"))
+		if err != nil {
+			return false
+		}
+		p, err := psi.Parse(text)
+		if err != nil || p.Some == nil {
+			return false
+		}
+		g.waited += p.Some.Total
+	}
+	return true
+}
+
+// idle returns the services that used and waited for next to nothing between two readings.
+func idle(before, now *measured) map[string]bool {
+	out, most := map[string]bool{}, time.Duration(mostIdle*float64(now.at-before.at))
+	for name, v := range now.used {
+		was, known := before.used[name]
+		used, waited := v.used-was.used, v.waited-was.waited
+		out[name] = known && most > 0 && used >= 0 && used <= most && waited >= 0 && waited <= most
 	}
 	return out
 }

@@ -305,3 +305,36 @@ func TestWhatServicesSendIsTakenFromWhatJobsMaySend(t *testing.T) {
 		t.Errorf("jobs sent all that was sent: %+v", l)
 	}
 }
+
+// An idle service tells no latency, since nobody asks it anything; only the kernel can say that it
+// is idle.
+func TestAServiceIsIdleWhoseCountersSaySo(t *testing.T) {
+	w := newJobWorld(t, "act", 1)
+	counters := func(used, waited int) {
+		put(t, w.root, "web/cpu.stat", fmt.Sprintf("usage_usec %d\n", used))
+		for _, of := range []string{"cpu", "memory", "io"} {
+			put(t, w.root, "web/"+of+".pressure", fmt.Sprintf("some avg10=0.00 avg60=0.00 avg300=0.00 total=%d\n", waited))
+		}
+	}
+	for name, c := range map[string]struct {
+		later func()
+		idle  bool
+	}{
+		"nothing is used":          {func() {}, true},
+		"it works":                 {func() { counters(1e9, 5) }, false},
+		"it waits":                 {func() { counters(5, 1e9) }, false},
+		"a counter went backwards": {func() { counters(4, 4) }, false},
+		"one is missing":           {func() { _ = os.Remove(filepath.Join(w.root, "web", "io.pressure")) }, false},
+		"the group is gone":        {func() { _ = os.RemoveAll(filepath.Join(w.root, "web")) }, false},
+	} {
+		w.group("web")
+		counters(5, 5)
+		a := aroundOf(w.cfg, "h", w.knobs)
+		first := a.look(t.Context(), w.now)
+		a.before.at -= time.Second
+		c.later()
+		if second := a.look(t.Context(), w.now); len(first.Idle) > 0 || second.Idle["web"] != c.idle {
+			t.Errorf("%s: idle %v, then %v", name, first.Idle, second.Idle)
+		}
+	}
+}

@@ -37,12 +37,16 @@ func groupsIn(text string) (all []string) {
 	return all
 }
 
-// declaredApart refuses a declared job whose group contains trimtab. It does not check patterns:
-// their matches are checked when they appear.
+// declaredApart refuses a declared job whose group contains trimtab, or meets that of speculative
+// tasks, which another rule freezes. Of patterns it does not check whether they match trimtab: their
+// matches are checked when they appear.
 func declaredApart(cfg *config.Config, own []string) error {
 	for _, w := range cfg.Jobs() {
 		if of := jobs.Holds(hostfs.PlainPattern(w.Knob.Cgroup), own); of != "" {
 			return fmt.Errorf("best-effort job %q: its cgroup %s holds trimtab itself or the system's first process, which are in %s: declare the groups of the jobs alone", w.Name, w.Knob.Cgroup, of)
+		}
+		if s := cfg.Speculate; s != nil && jobs.Meet(s.Cgroup, w.Knob.Cgroup) {
+			return fmt.Errorf("best-effort job %q: its cgroup %s is that of speculative tasks, %s, or one above or below it, and both would freeze the same processes: declare another group, or set speculate.cgroup", w.Name, w.Knob.Cgroup, s.Cgroup)
 		}
 	}
 	return nil

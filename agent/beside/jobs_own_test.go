@@ -45,22 +45,34 @@ func TestADeclaredJobThatHoldsTrimtabIsRefused(t *testing.T) {
 	}
 }
 
-func TestNobodyRegistersTheGroupOfAWorkloadOrOfAComponent(t *testing.T) {
-	cfg, err := config.Parse("trimtab.yaml", []byte("pool: {cpu: 4}\ncolocate: {}\nsockets: {components: [{name: store, cgroup: shop/store}]}\nworkloads: [{name: batch, class: best-effort, knob: {cgroup: batch/*}}]\n"))
+func TestADeclaredJobInTheGroupOfSpeculativeTasksIsRefused(t *testing.T) {
+	for group, bad := range map[string]bool{"tasks": true, "tasks/regular/one": true, "tas*": true, "batch/tasks": false, "task": false} {
+		cfg, err := config.Parse("trimtab.yaml", fmt.Appendf(nil, "pool: {cpu: 4}\ncolocate: {}\nspeculate: {user: nobody, programs: [/bin/*], cgroup: tasks}\nworkloads: [{name: batch, class: best-effort, knob: {cgroup: %q}}]\n", group))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := declaredApart(cfg, nil); (err != nil) != bad {
+			t.Errorf("%s: %v", group, err)
+		}
+	}
+}
+
+func TestNobodyRegistersTheGroupOfAWorkloadOrOfAComponentOrOfTasks(t *testing.T) {
+	cfg, err := config.Parse("trimtab.yaml", []byte("pool: {cpu: 4}\ncolocate: {}\nspeculate: {user: nobody, programs: [/bin/*], cgroup: tasks}\nsockets: {components: [{name: store, cgroup: shop/store}]}\nworkloads: [{name: batch, class: best-effort, knob: {cgroup: batch/*}}]\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	root := t.TempDir()
-	for _, group := range []string{"shop/store/worker", "batch/a", "free"} {
+	for _, group := range []string{"shop/store/worker", "batch/a", "tasks/regular", "free"} {
 		if err := os.MkdirAll(filepath.Join(root, group), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r, err := jobs.Open(t.TempDir(), jobs.Config{Root: root, Reserved: reservedOf(cfg)})
+	r, err := jobs.Open(t.TempDir(), jobs.Config{Root: root, Reserved: cfg.ServiceGroups()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for group, bad := range map[string]bool{"shop": true, "shop/store": true, "shop/store/worker": true, "batch/a": true, "free": false} {
+	for group, bad := range map[string]bool{"shop": true, "shop/store": true, "shop/store/worker": true, "batch/a": true, "tasks": true, "tasks/regular": true, "free": false} {
 		if err := r.Register(jobs.Spec{Name: "a", Cgroup: group}); (err != nil) != bad {
 			t.Errorf("%s: %v", group, err)
 		}

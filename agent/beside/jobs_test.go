@@ -109,7 +109,7 @@ func (w *jobWorld) open(file string, kinds []actuator.Kind, m machine) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	registry, err := jobs.Open(dir, jobs.Config{Root: w.root, Reserved: reservedOf(w.cfg), Predictions: config.Predictions()})
+	registry, err := jobs.Open(dir, jobs.Config{Root: w.root, Reserved: w.cfg.ServiceGroups(), Predictions: config.Predictions()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent"
+	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/agent/signals"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/collector/load"
@@ -85,7 +86,7 @@ func (s *Host) TasksPart(cfg *config.Config) ([]supervise.Part, error) {
 		Watchdog: []string{"task-watchdog", "--root", root, "--group", cfg.Speculate.Cgroup, "--dir", dir},
 		MaxTasks: cfg.Speculate.Tasks, Keep: 200 - cfg.Speculate.Tasks, MaxLease: cfg.Speculate.Lease}
 	services := servicesBeside(cfg, s.Process.Host)
-	key := supervise.KeyOf(c, *cfg.Speculate, services, cfg.Pool.Name, s.Process.Host)
+	key := supervise.KeyOf(c, *cfg.Speculate, services, cfg.Pool.Name, s.Process.Host, cfg.Actuator.Reserve, knobs.LockDir(cfg))
 	return []supervise.Part{{Name: "speculate", Key: key, Start: func(ctx context.Context) (func() error, error) { return s.startSpeculate(ctx, cfg, c, services) }}}, nil
 }
 
@@ -211,6 +212,7 @@ func (s *Host) openTasks(ctx context.Context, cfg *config.Config, c task.Config,
 		return nil, errors.Join(err, runner.Close(ctx))
 	}
 	h.dir, h.user, h.group = c.Dir, uid, gid
+	h.account = openAccount(cfg, c, runner.Group(), s.Process.Logger)
 	h.metrics, h.logger = s.Process.Metrics, s.Process.Logger
 	h.loads.read = load.Reader{Groups: func() []string { return h.signals.Groups(c.Root) }}.Read
 	if err := h.signals.Restore(c.Dir, h.policy); err != nil {

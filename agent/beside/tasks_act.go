@@ -39,7 +39,7 @@ func (h *taskHost) carryOut(ctx context.Context, now time.Duration, p *speculati
 	}
 	h.renew(ctx, now, orders.Renew)
 	for i := range orders.Queue {
-		h.queue(now, &orders.Queue[i])
+		h.queue(ctx, now, &orders.Queue[i])
 	}
 }
 
@@ -91,8 +91,8 @@ func (h *taskHost) renew(ctx context.Context, now time.Duration, ids []task.ID) 
 
 // queue queues a new attempt. One with a grant waits only for memory; the others wait for the
 // policy.
-func (h *taskHost) queue(now time.Duration, p *speculation.Placement) {
-	if p.Class == speculation.RegularTask && !h.mayBeRegular(p) {
+func (h *taskHost) queue(ctx context.Context, now time.Duration, p *speculation.Placement) {
+	if p.Class == speculation.RegularTask && !h.mayBeRegular(ctx, p) {
 		p.Class = speculation.OversubscribedTask
 		h.ledger.Relabelled(p.AttemptID, p.Class) // reported, so that the planner knows
 	}
@@ -118,8 +118,9 @@ func (h *taskHost) offer(now time.Duration, p *speculation.Placement) {
 // wantsOf returns the resources that a task will occupy, in the order of throttleConfig.
 func wantsOf(s *speculation.TaskSpec) []float64 { return []float64{s.Cores, s.Memory, 1} }
 
-// mayBeRegular reports whether the file's limits allow one more regular task.
-func (h *taskHost) mayBeRegular(p *speculation.Placement) bool {
+// mayBeRegular reports whether the file's limits allow one more regular task, and claims its cores
+// and memory.
+func (h *taskHost) mayBeRegular(ctx context.Context, p *speculation.Placement) bool {
 	cores, memory := p.Spec.Cores, p.Spec.Memory
 	for _, a := range h.ledger.Attempts() {
 		counts := a.State == placed.Running && a.Class == speculation.RegularTask || slices.Contains(h.granted, a.AttemptID)
@@ -127,13 +128,20 @@ func (h *taskHost) mayBeRegular(p *speculation.Placement) bool {
 			cores, memory = cores+a.Spec.Cores, memory+a.Spec.Memory
 		}
 	}
-	return cores <= h.config.Regular.CPU && memory <= float64(h.config.Regular.Memory)
+	if !(cores <= h.config.Regular.CPU && memory <= float64(h.config.Regular.Memory)) {
+		return false
+	}
+	why := h.claim(ctx, *p, speculation.RegularTask)
+	if why != "" {
+		h.logger.Info("a grant does not count here: the task stays speculative", "task", p.AttemptID.String(), "why", why)
+	}
+	return why == ""
 }
 
 // relabel changes the class of an attempt if the configuration allows it.
 func (h *taskHost) relabel(ctx context.Context, r placed.Relabel) {
 	a, known := h.ledger.Find(r.ID)
-	if !known || r.Class == speculation.RegularTask && !h.mayBeRegular(&a.Placement) {
+	if !known || r.Class == speculation.RegularTask && !h.mayBeRegular(ctx, &a.Placement) {
 		return
 	}
 	if a.State == placed.Queued {
@@ -199,6 +207,12 @@ func (h *taskHost) start(ctx context.Context, now time.Duration, id task.ID) {
 	if err != nil {
 		h.refuse(id, err.Error())
 		return
+	}
+	if a.State == placed.Queued && a.Class != speculation.RegularTask { // a grant was claimed before
+		if why := h.claim(ctx, a.Placement, a.Class); why != "" {
+			h.refuse(id, why)
+			return
+		}
 	}
 	if !h.ledger.Start(now, id) {
 		return

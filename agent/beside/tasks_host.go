@@ -73,10 +73,10 @@ type taskHost struct {
 	loads   *loadLevels
 	known   known
 	shown   shown
-	pins    *pins     // nil: tasks are not bound to cores
-	granted []task.ID // granted tasks that wait for memory
-	// now is the time of this round; lately is when a task last ran.
-	now, lately time.Duration
+	pins    *pins         // nil: tasks are not bound to cores
+	account *taskAccount  // nil: tasks claim nothing
+	granted []task.ID     // granted tasks that wait for memory
+	now     time.Duration // of this round
 }
 
 // known has what the ledger does not know of each task.
@@ -85,6 +85,7 @@ type known struct {
 	classes map[task.ID]throttle.Class
 	used    map[task.ID]usage
 	failed  map[task.ID]string // why it could not be started
+	lately  time.Duration      // when a task last ran
 }
 
 // usage is the total CPU time of a task at a time.
@@ -111,9 +112,9 @@ func newTaskHost(cfg *config.Config, host string, life uint64, r runner, service
 	h := &taskHost{
 		host: host, pool: cfg.Pool.Name, life: life, config: c, runner: r, signals: signals.New(services), metrics: metric.NewSet(),
 		logger: slog.New(slog.DiscardHandler), clock: hostfs.BootTime, policy: policy, ledger: ledger, loads: &loadLevels{read: load.Reader{}.Read},
-		known: known{map[task.ID]task.Info{}, map[task.ID]throttle.Class{}, map[task.ID]usage{}, map[task.ID]string{}},
+		known: known{map[task.ID]task.Info{}, map[task.ID]throttle.Class{}, map[task.ID]usage{}, map[task.ID]string{}, -time.Hour},
 		shown: shown{at: -time.Hour, signals: map[shownSignal]bool{}}, inbox: inbox{wake: wake}, turns: turns{wake: wake, busy: map[task.ID]bool{}},
-		publish: func(context.Context, *speculation.Machine) error { return nil }, lately: -time.Hour,
+		publish: func(context.Context, *speculation.Machine) error { return nil },
 	}
 	h.frame = agent.Loop[*throttle.Observation, throttle.Decision]{Every: speculateEvery, Wake: wake, Gap: speculateGap,
 		Look: h.see, Decide: h.decide, Act: h.act, Tell: h.tell, Save: h.save, SaveEvery: saveLearned,
@@ -138,7 +139,7 @@ func (h *taskHost) run(ctx context.Context) error {
 func (h *taskHost) close(ctx context.Context) error {
 	err := h.runner.Close(ctx)
 	h.turns.running.Wait()
-	return errors.Join(err, h.signals.Close(), h.signals.Save(h.dir, h.policy))
+	return errors.Join(err, h.account.close(err != nil), h.signals.Close(), h.signals.Save(h.dir, h.policy))
 }
 
 // adopt records the tasks that ended in an earlier run of the agent.
@@ -168,6 +169,7 @@ func (h *taskHost) see(ctx context.Context, _ time.Time) *throttle.Observation {
 		}
 	}
 	h.expire(ctx, now)
+	h.account.publish(ctx, now, h.claims)
 	h.loads.add(now)
 	o := h.observe(now)
 	return &o
@@ -214,7 +216,7 @@ func (h *taskHost) look(ctx context.Context, now time.Duration) {
 		there[i.ID] = true
 		h.known.infos[i.ID] = i
 		if i.State != task.Ended {
-			h.lately = now
+			h.known.lately = now
 		}
 	}
 	for _, a := range h.ledger.Attempts() {

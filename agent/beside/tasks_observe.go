@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/placed"
 	"github.com/trimtab/trimtab/actuator/task"
 	"github.com/trimtab/trimtab/agent/signals"
@@ -71,15 +72,15 @@ func (l *loadLevels) capacity(name string) float64 {
 // observe builds the policy's observation.
 func (h *taskHost) observe(now time.Duration) throttle.Observation {
 	o := throttle.Observation{Time: signals.Time(now), Mode: throttle.Mode(h.config.Mode), Revoke: h.revoke(),
-		Capacity: []float64{h.loads.capacity("cpu"), h.loads.capacity("memory"), float64(h.config.Tasks - h.regular())}}
-	if n := o.Capacity[0]; n > 0 {
+		Capacity: []float64{h.account.idle(trimtab.CPU, h.loads.capacity("cpu")), h.account.idle(trimtab.Memory, h.loads.capacity("memory")), float64(h.config.Tasks - h.regular())}}
+	if n := h.loads.capacity("cpu"); n > 0 {
 		o.Cores = int(math.Floor(n))
 	}
 	for _, t := range h.config.Thresholds.List() {
 		o.Metrics = append(o.Metrics, h.loads.share(t.Name))
 	}
 	if h.config.Mode != string(throttle.UP) {
-		o.LRAs = h.signals.Observe(now, h.lately)
+		o.LRAs = h.signals.Observe(now, h.known.lately)
 	}
 	for _, a := range h.ledger.Attempts() {
 		if a.State != placed.Running || a.Class == speculation.RegularTask {

@@ -11,16 +11,15 @@ import (
 )
 
 const (
-	// roomBeside, roomAgent, roomGate and roomApart are how much the heap may grow before a
-	// collection, in bytes: with services on the host, in an agent, in a gate, and with no services
-	// on the host.
+	// roomBeside, roomAgent and roomApart are how much the heap may grow before a collection, in
+	// bytes: with services on the host, in an agent, and with no services on the host.
 	// leanPercent is the least growth in percent of the live heap, mostPercent the largest. With
 	// 100 groups 25 to 32 MiB are live, and 3.3 MiB a second become garbage: lab/bench/small. With
 	// a room of 16 MiB that process takes a tenth less CPU time, and more than 64 MiB after some
 	// minutes. A console of 1,000 hosts makes 30 MiB a second, a third of whose time went into
 	// collections. An agent of 100 groups has 6 MiB live.
-	roomBeside, roomAgent, roomGate, roomApart = 10 << 20, 10 << 20, 6 << 20, 64 << 20
-	leanPercent, mostPercent                   = 25, 200
+	roomBeside, roomAgent, roomApart = 10 << 20, 10 << 20, 64 << 20
+	leanPercent, mostPercent         = 25, 200
 	// largePercent replaces leanPercent where more than large bytes are live. The analyzer of
 	// 10,000 workloads has 620 MiB live, 62 KiB of it for each workload's learner:
 	// lab/bench/fleet. It and the planner together are to stay under 1 GiB.

@@ -54,8 +54,8 @@ func IDOf(workload, instance string) string {
 type Config struct {
 	// Root is the directory of the cgroup hierarchy.
 	Root string
-	// Reserved are the control groups of all declared workloads, perhaps with a *: no job may
-	// register one of them, nor one above or below.
+	// Reserved are the control groups of all declared workloads and of speculative tasks, perhaps
+	// with a *: no job may register one of them, nor one above or below.
 	Reserved []string
 	// Own are the control groups of this program, and of others that it needs: no job may
 	// register one of them, nor one above.
@@ -119,7 +119,7 @@ func (r *Registry) Register(s Spec) error {
 		return trimtab.Invalidf("register job: there is no cgroup %s below %s", s.Cgroup, r.config.Root)
 	}
 	for name, other := range r.registered {
-		if name != s.Name && meet(s.Cgroup, other.Cgroup) {
+		if name != s.Name && Meet(s.Cgroup, other.Cgroup) {
 			return trimtab.Invalidf("register job: cgroup %s is that of job %s, or one above or below it", s.Cgroup, name)
 		}
 	}
@@ -308,8 +308,8 @@ func (r *Registry) check(s *Spec) error {
 		return trimtab.Invalidf("predict %.60q: want one of %s", s.Predict, strings.Join(r.config.Predictions, ", "))
 	}
 	for _, of := range r.config.Reserved {
-		if meet(s.Cgroup, of) {
-			return trimtab.Invalidf("cgroup %s is that of a declared workload (%s), or one above or below it", s.Cgroup, of)
+		if Meet(s.Cgroup, of) {
+			return trimtab.Invalidf("cgroup %s is that of a declared workload or of speculative tasks (%s), or one above or below it", s.Cgroup, of)
 		}
 	}
 	if of := Holds(s.Cgroup, r.config.Own); of != "" {
@@ -328,9 +328,9 @@ func Holds(group string, groups []string) string {
 	return ""
 }
 
-// meet reports whether two paths, of which the second may have a *, can be the same
+// Meet reports whether two paths, of which the second may have a *, can be the same
 // or one above the other.
-func meet(group, pattern string) bool {
+func Meet(group, pattern string) bool {
 	a, b := strings.Split(group, "/"), strings.Split(pattern, "/")
 	for i := range min(len(a), len(b)) {
 		if ok, err := path.Match(escaped(b[i]), a[i]); err != nil || !ok {

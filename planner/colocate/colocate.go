@@ -49,6 +49,9 @@ type Service struct {
 	// Frequency is the clock of its cores and LeastFrequency the least that they should have, in
 	// MHz; 0: unknown.
 	Frequency, LeastFrequency float64
+	// Idle says that it uses nothing of the host and waits for nothing, as the kernel counts: then
+	// it need not tell any numbers.
+	Idle bool
 }
 
 // Power is the power that the CPU package of the host draws, and its limit (TDP), in watts.

@@ -279,6 +279,18 @@ func TestMissingNumbersStopGrowthAndThenSuspend(t *testing.T) {
 	}
 }
 
+func TestAServiceThatUsesNothingSuspendsNoJobWhenItTellsNothing(t *testing.T) {
+	w := newWorld(t, colocate.Rhythm, []colocate.Service{service(0.9, 0.1)}, job("a", colocate.Running, 1))
+	w.o.Services[0].Slack, w.o.Services[0].Idle = nil, true
+	if d := w.ticks(100); d.Verb != colocate.DisallowBEGrowth || len(d.Changes) > 0 || w.running() != 1 {
+		t.Errorf("%+v", d)
+	}
+	w.o.Services[0].Idle = false
+	if d := w.tick(); d.Verb != colocate.SuspendBE || w.running() > 0 {
+		t.Errorf("it works again and tells nothing: %+v", d)
+	}
+}
+
 func TestWithoutAServiceJobsGrowToTheCapacity(t *testing.T) {
 	w := newWorld(t, colocate.Rhythm, nil, job("a", colocate.Waiting, 0), job("b", colocate.Waiting, 0))
 	if d := w.ticks(20); d.Verb != colocate.AllowBEGrowth || w.o.Jobs[0].Has["cores"]+w.o.Jobs[1].Has["cores"] != 8 {

@@ -14,7 +14,7 @@
 // on which their rule is true, and repeated only for measurements that began after them. Resumption
 // and growth wait for a calm period, and for measurements from after the last growth. A job that
 // would lose its last core is suspended. Missing or stale numbers stop growth, and after the same
-// time again suspend all jobs.
+// time again suspend all jobs, unless the kernel counts that the service uses and waits for nothing.
 //
 // If limits are unknown, rhythm-indiscriminate searches for them ([Search], algorithm 1) under an
 // error budget. rhythm takes a loadlimit of 0.85, a slacklimit of 0.03, and the margin of edge.go,

@@ -179,7 +179,7 @@ func (p *policy) judgeOne(o *Observation, s *Service, st *standing, ran bool) ve
 	}
 	v.missing = o.Time.Sub(st.Missing)
 	switch {
-	case v.missing > p.MaxAge && strictness(v.verb) < strictness(SuspendBE):
+	case v.missing > p.MaxAge && !s.Idle && strictness(v.verb) < strictness(SuspendBE):
 		v.verb, v.rule = SuspendBE, byLongMissing
 	case strictness(v.verb) < strictness(DisallowBEGrowth):
 		v.verb, v.rule = DisallowBEGrowth, byMissing

@@ -263,6 +263,7 @@ func (s *Step) standings(now time.Time) (all []Service) {
 		if h := s.here; h != nil && now.Sub(h.Time) <= s.config.MaxAge {
 			f := h.Frequencies[name]
 			svc.Frequency, svc.LeastFrequency = f.Now, f.Least
+			svc.Idle = h.Idle[name]
 		}
 		all = append(all, svc)
 	}

@@ -69,6 +69,9 @@ type Surroundings struct {
 	// Frequencies has the present clock of each service's cores and the least that they should
 	// have, in MHz.
 	Frequencies map[string]Frequency
+	// Idle has the services that used next to no CPU time and waited for nothing, as the kernel
+	// counts.
+	Idle map[string]bool
 }
 
 // Frequency is the present clock of cores and the least that they should run at, in MHz.
