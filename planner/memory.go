@@ -52,7 +52,7 @@ func (r limiting) memory() {
 				Name: w.Name, Now: now, Target: to, Want: to, Advice: !acts(s),
 				Fresh:   s.size.Learnt && w.Estimate.Hold == nil && !measured.Misses(w.Estimate, w.SLO),
 				Missing: to > now, Meets: true, Changed: to > now,
-				Firing: w.Loan.Fires(), Last: r.planner.sizedAt[s.knob.KnobID],
+				Firing: w.Loan.Fires(), Last: w.History.Sized[s.knob.KnobID],
 			})
 		}
 	}
@@ -92,7 +92,7 @@ func (p *Planner) sizes(w *allocation.Workload, now time.Time) (all []sized) {
 		}
 		for i := range e.Memory {
 			if n := &e.Memory[i]; n.Instance == k.Instance && (n.Host == k.Host || n.Host == "") {
-				all = append(all, sized{w, k, w.Memory.Of(now, p.sizedAt[k.KnobID].At, n, k.Held.Now)})
+				all = append(all, sized{w, k, w.Memory.Of(now, w.History.Sized[k.KnobID].At, n, k.Held.Now)})
 				break
 			}
 		}

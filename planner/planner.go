@@ -10,7 +10,6 @@ import (
 	"github.com/trimtab/trimtab/planner/allocation"
 	"github.com/trimtab/trimtab/planner/concurrency"
 	"github.com/trimtab/trimtab/planner/gaps"
-	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/ledger"
 	"github.com/trimtab/trimtab/planner/measured"
@@ -69,10 +68,8 @@ type Planner struct {
 	// admitted has, by name of workload, what is known of how many requests it serves within its
 	// SLO, for workloads whose requests in service can be limited.
 	admitted map[string]*concurrency.State
-	// sizedAt has the last moves of memory limits that no pool shares.
-	sizedAt map[trimtab.KnobID]guard.Move
-	leading bool
-	counts  counts
+	leading  bool
+	counts   counts
 }
 
 // New returns a planner. It publishes nothing until a Leader value makes it the leader. The error
@@ -81,7 +78,7 @@ func New(cfg Config) (*Planner, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	p := &Planner{cfg: cfg.WithDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*allocation.Workload{}, byComponent: map[string][]*allocation.Workload{}, gaps: gaps.Gaps{Least: cfg.WithDefaults().AlertGap}, overload: map[string]overload.State{}, admitted: map[string]*concurrency.State{}, sizedAt: map[trimtab.KnobID]guard.Move{}}
+	p := &Planner{cfg: cfg.WithDefaults(), traits: cfg.Policy.Traits(), byName: map[string]*allocation.Workload{}, byComponent: map[string][]*allocation.Workload{}, gaps: gaps.Gaps{Least: cfg.WithDefaults().AlertGap}, overload: map[string]overload.State{}, admitted: map[string]*concurrency.State{}}
 	p.ledger = ledger.New(ledger.Config{Pool: cfg.Pool, Lease: p.cfg.Lease, Steady: max(0, p.cfg.Guard.Reversals()), Shared: p.cfg.Shared, Most: p.most, Coming: p.coming})
 	p.resources = p.cfg.AllResources()
 	for _, c := range p.cfg.Workloads {

@@ -86,7 +86,7 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			case trimtab.Replicas:
 				w.Number.Sent(a)
 			case trimtab.Memory:
-				p.sizedAt[a.KnobID] = p.sizedAt[a.KnobID].Then(direction(a), plan.Time)
+				w.History.Size(a.KnobID, direction(a), plan.Time)
 			}
 			continue
 		}
