@@ -72,7 +72,7 @@ interop: build ## every real sender beside trimtab: prints docs/interop.md (20 m
 integration: build ## race detector, a nats-server, a Prometheus and real senders of spans as processes of their own, non-root paths
 	-@$(MAKE) -s axe
 	-@$(MAKE) -s interop-core
-	go test $(PLAIN) -count=1 -race -timeout 20m $(RACE_PACKAGES)
+	go test $(PLAIN) -count=1 -race -p 4 -timeout 20m $(RACE_PACKAGES)
 	go test $(PLAIN) -count=1 -race -timeout 20m -run 'Loop|Recommend|Pause|Reload|Alert|Hostile|Burst' ./cmd/trimtab
 	go test $(PLAIN) -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser ./console
 	go test $(PLAIN) -count=1 -tags integration -p 4 -timeout 20m -skip TestTheConsoleInABrowser ./sim/kubernetes $(INTEGRATION_PACKAGES)
