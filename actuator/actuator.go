@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/watchdog"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
 )
@@ -43,7 +44,7 @@ type Actuator struct {
 	lock *hostfs.Lock
 	// presence is a second lock that only actuators take: a watchdog that restores takes only lock.
 	presence *hostfs.Lock
-	watchdog *guarded
+	watchdog *watchdog.Guarded
 
 	mu        sync.Mutex
 	fence     *fence
@@ -95,7 +96,10 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 	}
 	_ = a.presence.SetContent([]byte("there is a journal\n")) // best effort: see readRestorable
 	a.start(ctx)
-	a.watchdog = guard(a.base)
+	started := func() { a.metrics.Counter("trimtab_actuator_watchdog_starts_total").Inc() }
+	if a.watchdog, err = watchdog.Guard(watchdog.Config{Command: c.Watchdog, Slots: 2, Started: started, Logger: a.logger}); err != nil {
+		a.logger.Error("there is no watchdog", "err", err)
+	}
 	return a, nil
 }
 

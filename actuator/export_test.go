@@ -20,7 +20,7 @@ func (a *Actuator) Abandon() error {
 	a.fence.closed = true
 	err := errors.Join(a.host.close(false), a.knobs.letGo(), a.journal.Close(), a.presence.Close(), a.lock.Close())
 	a.mu.Unlock()
-	a.watchdog.release(false)
+	a.watchdog.Release(false)
 	return err
 }
 

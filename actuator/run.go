@@ -197,6 +197,6 @@ func (a *Actuator) end(ctx context.Context, keeps func(trimtab.KnobID) bool, abo
 	}
 	a.mu.Unlock()
 	// Last, so that the watchdog guards everything before it.
-	a.watchdog.release(len(ending) < len(a.knobs.restorable()))
+	a.watchdog.Release(len(ending) < len(a.knobs.restorable()))
 	return err
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/watchdog"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -23,7 +24,7 @@ import (
 // report.
 //
 // There are two of them, and each starts the other again, as the actuator does
-// (see pack): killing the actuator and a watchdog, in whatever order, leaves
+// (see package watchdog): killing the actuator and a watchdog, in whatever order, leaves
 // one that restores.
 //
 // It also restores when the actuator is alive but its lease has expired, because it was stopped or
@@ -47,14 +48,14 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	// The pipe of a dying process may be closed before its locks are released.
 	there := func() bool { return hostfs.Taken(ctx, presencePath(dir)) }
 	successor := func() bool { return hostfs.BootTime()-at > dying && there() }
-	if p := inheritedPack(parent); p != nil {
-		go p.guardPartner(ended, func() bool {
+	if p := watchdog.Inherited(parent); p != nil {
+		go p.GuardPartner(ended, func() bool {
 			changed, left, _, err := w.leaseLeft()
 			return err == nil && changed && left > 0 && !successor()
 		}, there)
 	}
 	due := hostfs.BootTime()
-	err = watch(ctx, dir, parent, func() {
+	err = watchdog.Watch(ctx, parent, func() {
 		if hostfs.BootTime() >= due {
 			due = w.relieve(ctx)
 		}
@@ -146,28 +147,6 @@ const dying = 5 * time.Second
 // presencePath is the lock file that only actuators take. It is empty until there is a
 // journal.
 func presencePath(dir string) string { return filepath.Join(dir, "actuator") }
-
-// watch returns when parent ends, and calls look every second until then.
-// What is read means nothing.
-func watch(ctx context.Context, dir string, parent io.Reader, look func()) error {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = io.Copy(io.Discard, parent) // an error counts as the end
-	}()
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ended:
-			return nil
-		case <-ctx.Done():
-			return fmt.Errorf("watch %s: %w", dir, ctx.Err())
-		case <-tick.C:
-			look()
-		}
-	}
-}
 
 // lookAfter is the longest time between two looks at the lease.
 const lookAfter = 5 * time.Second

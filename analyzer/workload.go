@@ -31,6 +31,7 @@ type workload struct {
 	tail      tail
 	counters  counters
 	remarks   remarks
+	memories  memories
 	grants    grants
 	last      report.Report // the latest report
 	// told is when the last estimate was sent, toldHold and toldFallback its hold and its fallback.

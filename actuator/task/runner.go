@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/watchdog"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/jobs"
 )
@@ -83,7 +84,7 @@ type Runner struct {
 	tree   *tree
 	unlock func()
 	lock   *hostfs.Lock
-	guard  *guard
+	guard  *watchdog.Guarded
 	// spawn is served by one thread, which lives as long as the runner: when a thread ends, the
 	// kernel kills the children that it started.
 	spawn chan func()
@@ -134,7 +135,11 @@ func (r *Runner) open(ctx context.Context) (err error) {
 	if n := r.journal.file.Damaged(); n > 0 {
 		r.logger.Warn("parts of the journal of tasks could not be read", "parts", n)
 	}
-	r.guard, err = startGuard(r.config.Watchdog, r.logger)
+	var command []string
+	if args := r.config.Watchdog; len(args) > 0 {
+		command = append([]string{self}, args...)
+	}
+	r.guard, err = watchdog.Guard(watchdog.Config{Command: command, Slots: 1, Logger: r.logger})
 	return err
 }
 
@@ -396,8 +401,6 @@ func (r *Runner) Close(ctx context.Context) error {
 	close(r.stop)
 	r.keepers.Wait()
 	r.release()
-	if r.guard != nil {
-		r.guard.release(len(left) > 0)
-	}
+	r.guard.Release(len(left) > 0)
 	return errors.Join(left...)
 }

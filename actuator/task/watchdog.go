@@ -7,15 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator/watchdog"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -40,31 +37,26 @@ func Watchdog(ctx context.Context, c Config, parent io.Reader) error {
 	if err != nil {
 		return fmt.Errorf("watch tasks: %w", err)
 	}
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_, _ = io.Copy(io.Discard, parent) // an error counts as the end
-	}()
-	follower := &hostfs.JournalFollower{Dir: c.Dir}
-	for wait := time.Duration(0); ; {
-		select {
-		case <-ended:
-			return t.sweep(ctx)
-		case <-ctx.Done():
-			return fmt.Errorf("watch tasks: %w", ctx.Err())
-		case <-time.After(wait):
-			wait = t.relieve(ctx, follower, boot)
+	follower, due := &hostfs.JournalFollower{Dir: c.Dir}, hostfs.BootTime()
+	err = watchdog.Watch(ctx, parent, func() {
+		if hostfs.BootTime() >= due {
+			due = t.relieve(ctx, follower, boot)
 		}
+	})
+	if err != nil {
+		return fmt.Errorf("watch tasks: %w", err)
 	}
+	return t.sweep(ctx)
 }
 
 // relieve kills the tasks whose lease ended a while ago, and returns when to check again.
-func (t *tree) relieve(ctx context.Context, follower *hostfs.JournalFollower, boot string) time.Duration {
+func (t *tree) relieve(ctx context.Context, follower *hostfs.JournalFollower, boot string) (due time.Duration) {
+	now := hostfs.BootTime()
 	state, err := follower.Read()
 	if err != nil {
-		return lookAfter // the runner is writing it, or has not made one yet
+		return now + lookAfter // the runner is writing it, or has not made one yet
 	}
-	next, now := lookAfter, hostfs.BootTime()
+	next := lookAfter
 	for key, value := range state {
 		var rec record
 		leaf, ok := strings.CutPrefix(key, recordPrefix)
@@ -77,9 +69,9 @@ func (t *tree) relieve(ctx context.Context, follower *hostfs.JournalFollower, bo
 			left = lookAfter
 		}
 		// The next record may have a shorter lease, so it looks again after a third of the rest.
-		next = min(next, max(left/3, 100*time.Millisecond))
+		next = min(next, left/3)
 	}
-	return next
+	return now + next
 }
 
 // letGo is how long the locks of a dead process may outlive its pipe.
@@ -141,70 +133,4 @@ func Sweep(ctx context.Context, c Config) error {
 	}
 	defer t.close()
 	return t.sweep(ctx)
-}
-
-// guard keeps a watchdog running.
-type guard struct {
-	pipe *os.File
-	stop chan struct{}
-	done chan struct{}
-}
-
-// startGuard starts the watchdog, and restarts it whenever it ends; nil: no command is configured.
-func startGuard(args []string, logger *slog.Logger) (*guard, error) {
-	if len(args) == 0 {
-		return nil, nil
-	}
-	parent, pipe, err := os.Pipe()
-	if err != nil {
-		return nil, fmt.Errorf("make pipe to watchdog: %w", err)
-	}
-	g := &guard{pipe: pipe, stop: make(chan struct{}), done: make(chan struct{})}
-	cmd, err := startWatchdog(args, parent)
-	if err != nil {
-		parent.Close()
-		pipe.Close()
-		return nil, err
-	}
-	go g.attend(cmd, args, parent, logger)
-	return g, nil
-}
-
-func startWatchdog(args []string, parent *os.File) (*exec.Cmd, error) {
-	cmd := &exec.Cmd{Path: self, Args: append([]string{os.Args[0]}, args...), Stdin: parent, Stderr: os.Stderr}
-	// A session of its own, so that Ctrl-C on the terminal reaches only the agent.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start watchdog: %w", err)
-	}
-	return cmd, nil
-}
-
-func (g *guard) attend(cmd *exec.Cmd, args []string, parent *os.File, logger *slog.Logger) {
-	defer close(g.done)
-	defer parent.Close()
-	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 5*time.Second) {
-		var err error
-		if cmd != nil {
-			err = cmd.Wait()
-		}
-		select {
-		case <-g.stop:
-			return
-		case <-time.After(pause):
-		}
-		logger.Warn("the watchdog of tasks ended and is started again", "err", err)
-		if cmd, err = startWatchdog(args, parent); err != nil {
-			logger.Error("there is no watchdog of tasks", "err", err)
-		}
-	}
-}
-
-// release lets the watchdog end, and waits for it unless it still has work.
-func (g *guard) release(busy bool) {
-	close(g.stop)
-	g.pipe.Close()
-	if !busy {
-		<-g.done
-	}
 }

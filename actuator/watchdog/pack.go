@@ -1,11 +1,23 @@
-package actuator
+// Package watchdog keeps child processes running that undo what a process did on a host when it
+// dies, however it dies: one watchdog, or two of which each starts the other again.
+//
+//	g, err := watchdog.Guard(watchdog.Config{Command: []string{"trimtab", "watchdog", …}, Slots: 2})
+//	…
+//	g.Release(false)
+//
+// A watchdog sees the death of its parent by the end of a pipe, its standard input ([Watch]). What it
+// then does is its own.
+package watchdog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -14,44 +26,47 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// pack is the two watchdogs of one actuator, as each of the three processes
-// sees it. A watchdog that dies is started again by the actuator, and by the
-// other watchdog when the actuator is dead or slow:
+// Pack is the watchdogs of one process, the parent, as each of these processes sees it. A watchdog
+// that dies is started again by the parent, and by the other watchdog when the parent is dead or
+// slow:
 //
-//	          starts            starts
-//	watchdog 0 ◄──── actuator ────► watchdog 1
-//	    ▲                               │
-//	    └────────── start each other ───┘
+//	          starts          starts
+//	watchdog 0 ◄──── parent ────► watchdog 1
+//	    ▲                             │
+//	    └───────── start each other ──┘
 //
 // Each watchdog has the lock of its slot from before its start until its death. So even a process
 // that is not its parent sees its death at once, and no slot is filled twice. If all three die
 // within the time that a process needs to start, only the service manager can restore
 // (ExecStopPost=trimtab restore).
-type pack struct {
+type Pack struct {
 	command []string
-	// slot is the number of this watchdog; -1: this process is the actuator.
+	// slot is the number of this watchdog; -1: this process is the parent.
 	slot int
-	// parent is the read end of a pipe that is closed when the actuator dies.
+	// parent is the read end of a pipe that is closed when the parent dies.
 	parent *os.File
-	// slots are two files in memory that only these three processes share. The watchdog of a slot
-	// has a lock on its file.
-	slots [2]*os.File
+	// slots are files in memory, one for each watchdog, that only these processes share. The watchdog
+	// of a slot has a lock on its file.
+	slots []*os.File
 }
 
 // slotVariable is the environment variable with a watchdog's slot.
 const slotVariable = "TRIMTAB_WATCHDOG"
 
-// The file descriptors that a watchdog starts with, in addition to the parent's pipe as its
+// pair is the number of watchdogs that start each other again.
+const pair = 2
+
+// The file descriptors that each of two watchdogs starts with, in addition to the parent's pipe as its
 // standard input: the slots, and the lock on its own.
 const (
 	firstSlotFD = 3
-	ownLockFD   = 5
+	ownLockFD   = firstSlotFD + pair
 )
 
-// newPack creates the pack of an actuator, and returns the write end of the pipe, which the
-// actuator keeps open.
-func newPack(command []string) (p *pack, pipe *os.File, err error) {
-	p = &pack{command: command, slot: -1}
+// newPack creates the pack of a parent, and returns the write end of the pipe, which the parent
+// keeps open.
+func newPack(command []string, slots int) (p *Pack, pipe *os.File, err error) {
+	p = &Pack{command: command, slot: -1, slots: make([]*os.File, slots)}
 	for i := range p.slots {
 		if p.slots[i], err = hostfs.MemoryFile("trimtab-watchdog-" + strconv.Itoa(i)); err != nil {
 			p.close()
@@ -65,9 +80,9 @@ func newPack(command []string) (p *pack, pipe *os.File, err error) {
 	return p, pipe, nil
 }
 
-// inheritedPack returns the pack of a process that was started as a watchdog; nil: it was started
-// by hand.
-func inheritedPack(parent io.Reader) *pack {
+// Inherited returns the pack of a process that was started as one of two watchdogs; nil: it was
+// started by hand.
+func Inherited(parent io.Reader) *Pack {
 	slot, err := strconv.Atoi(os.Getenv(slotVariable))
 	pipe, ok := parent.(*os.File)
 	if err != nil || slot < 0 || slot > 1 || !ok {
@@ -77,7 +92,7 @@ func inheritedPack(parent io.Reader) *pack {
 	if err != nil {
 		return nil
 	}
-	p := &pack{command: append([]string{self}, os.Args[1:]...), slot: slot, parent: pipe}
+	p := &Pack{command: append([]string{self}, os.Args[1:]...), slot: slot, parent: pipe, slots: make([]*os.File, pair)}
 	for i := range p.slots {
 		syscall.CloseOnExec(firstSlotFD + i)
 		p.slots[i] = os.NewFile(uintptr(firstSlotFD+i), "slot")
@@ -89,7 +104,7 @@ func inheritedPack(parent io.Reader) *pack {
 
 // take locks a slot, through an open file description of its own. If the slot is taken and wait is
 // false, the error is trimtab.ErrRefused.
-func (p *pack) take(slot int, wait bool) (*os.File, error) {
+func (p *Pack) take(slot int, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", p.slots[slot].Fd()), os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("take slot of watchdog: %w", err)
@@ -115,15 +130,15 @@ func (p *pack) take(slot int, wait bool) (*os.File, error) {
 }
 
 // start starts the watchdog of a slot, and passes the lock on to it.
-func (p *pack) start(slot int, lock *os.File) (ended chan error, err error) {
+func (p *Pack) start(slot int, lock *os.File) (ended chan error, err error) {
 	defer lock.Close()
 	cmd := exec.Command(p.command[0], p.command[1:]...)
-	// A session of its own, so that Ctrl-C on the terminal reaches only the actuator. Its errors do
+	// A session of its own, so that Ctrl-C on the terminal reaches only the parent. Its errors do
 	// not go to a pipe: writing to a pipe whose reader died would kill it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = append(os.Environ(), slotVariable+"="+strconv.Itoa(slot))
 	cmd.Stdin, cmd.Stderr = p.parent, os.Stderr
-	cmd.ExtraFiles = []*os.File{p.slots[0], p.slots[1], lock}
+	cmd.ExtraFiles = append(slices.Clone(p.slots), lock)
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start watchdog: %w", err)
 	}
@@ -132,22 +147,22 @@ func (p *pack) start(slot int, lock *os.File) (ended chan error, err error) {
 	return ended, nil
 }
 
-func (p *pack) close() {
-	for _, f := range append(p.slots[:], p.parent) {
+func (p *Pack) close() {
+	for _, f := range append(slices.Clone(p.slots), p.parent) {
 		if f != nil {
 			f.Close()
 		}
 	}
 }
 
-// actuatorFirst is how long the actuator has to start a watchdog again before
+// parentFirst is how long the parent has to start a watchdog again before
 // the other watchdog does.
-const actuatorFirst = 100 * time.Millisecond
+const parentFirst = 100 * time.Millisecond
 
-// guardPartner starts the other watchdog again whenever it dies: as long as the actuator lives, and
-// after its death as long as there is something to restore. It does not do so while a new actuator
-// runs, for which the partner ended: the two would otherwise start each other for ever.
-func (p *pack) guardPartner(ended <-chan struct{}, waits, there func() bool) {
+// GuardPartner starts the other watchdog again whenever it dies: as long as the parent lives, and
+// after its death while waits says that there is something left to undo. It does not do so while a
+// new parent is there, for which the partner ended: the two would otherwise start each other for ever.
+func (p *Pack) GuardPartner(ended <-chan struct{}, waits, there func() bool) {
 	over := func() bool {
 		select {
 		case <-ended:
@@ -163,7 +178,7 @@ func (p *pack) guardPartner(ended <-chan struct{}, waits, there func() bool) {
 			lock.Close()
 			select {
 			case <-ended:
-			case <-time.After(actuatorFirst):
+			case <-time.After(parentFirst):
 			}
 			lock, err = p.take(1-p.slot, false)
 		}
@@ -171,7 +186,7 @@ func (p *pack) guardPartner(ended <-chan struct{}, waits, there func() bool) {
 		case errors.Is(err, trimtab.ErrRefused):
 			continue // it was started
 		case err != nil:
-			return // without /proc or memory the actuator runs without this watchdog
+			return // without /proc or memory the parent runs without this watchdog
 		case over() && !waits():
 			lock.Close()
 			return
@@ -212,28 +227,38 @@ func (b *backoff) next() time.Duration {
 	return b.pause
 }
 
-// guarded keeps the pack running while an actuator is open.
-type guarded struct {
-	*base
-	pack *pack
+// Config says which watchdogs guard this process.
+type Config struct {
+	// Command runs a watchdog; nil: there is none.
+	Command []string
+	// Slots is the number of watchdogs, 1 or 2. Each of two calls [Pack.GuardPartner].
+	Slots int
+	// Started is called at each start of one; it may be nil.
+	Started func()
+	Logger  *slog.Logger
+}
+
+// Guarded keeps the watchdogs of this process running.
+type Guarded struct {
+	Config
+	pack *Pack
 	pipe *os.File
 	stop chan struct{}
 	done chan struct{}
 }
 
-// guard starts both watchdogs before it returns, and starts each again whenever it ends, until
-// release.
-func guard(b *base) *guarded {
-	g := &guarded{base: b, stop: make(chan struct{}), done: make(chan struct{}, 2)}
-	if len(g.config.Watchdog) == 0 {
-		return g
+// Guard starts the watchdogs before it returns, and starts each again whenever it ends, until
+// Release. After an error there is none, and Release does nothing.
+func Guard(c Config) (*Guarded, error) {
+	g := &Guarded{Config: c, stop: make(chan struct{}), done: make(chan struct{}, pair)}
+	if len(c.Command) == 0 {
+		return g, nil
 	}
-	var err error
-	if g.pack, g.pipe, err = newPack(g.config.Watchdog); err != nil {
-		g.logger.Error("there is no watchdog", "err", err)
-		g.pack = nil
-		return g
+	pack, pipe, err := newPack(c.Command, c.Slots)
+	if err != nil {
+		return g, err
 	}
+	g.pack, g.pipe = pack, pipe
 	for slot := range g.pack.slots {
 		ended, err := g.start(slot)
 		go func() {
@@ -241,25 +266,27 @@ func guard(b *base) *guarded {
 			g.done <- struct{}{}
 		}()
 	}
-	return g
+	return g, nil
 }
 
 // start starts the watchdog of a slot. The error is trimtab.ErrRefused if the other watchdog has
 // done so.
-func (g *guarded) start(slot int) (ended chan error, err error) {
+func (g *Guarded) start(slot int) (ended chan error, err error) {
 	lock, err := g.pack.take(slot, false)
 	if err != nil {
 		return nil, err
 	}
-	g.metrics.Counter("trimtab_actuator_watchdog_starts_total").Inc()
+	if g.Started != nil {
+		g.Started()
+	}
 	return g.pack.start(slot, lock)
 }
 
-// lookAgain is how often the actuator checks a watchdog that is not its own child.
+// lookAgain is how often the parent checks a watchdog that is not its own child.
 const lookAgain = 50 * time.Millisecond
 
 // attend starts the watchdog of a slot again whenever it ends, until stop.
-func (g *guarded) attend(slot int, ended chan error, err error) {
+func (g *Guarded) attend(slot int, ended chan error, err error) {
 	var pause backoff
 	for {
 		wait := lookAgain
@@ -270,10 +297,10 @@ func (g *guarded) attend(slot int, ended chan error, err error) {
 			case err = <-ended:
 			}
 			wait = pause.next()
-			g.logger.Warn("a watchdog ended and is started again", "slot", slot, "err", err)
+			g.Logger.Warn("a watchdog ended and is started again", "slot", slot, "err", err)
 		} else if !errors.Is(err, trimtab.ErrRefused) {
 			wait = pause.next()
-			g.logger.Error("start watchdog", "slot", slot, "err", err)
+			g.Logger.Error("start watchdog", "slot", slot, "err", err)
 		}
 		select {
 		case <-g.stop:
@@ -284,9 +311,12 @@ func (g *guarded) attend(slot int, ended chan error, err error) {
 	}
 }
 
-// release closes the pipe. Watchdogs that find nothing to restore then end at once, and release
-// waits for them. Those that must wait for the lease go on.
-func (g *guarded) release(leave bool) {
+// releaseWait is how long Release waits for watchdogs to end.
+const releaseWait = 3 * time.Second
+
+// Release closes the pipe. Watchdogs that find nothing to undo then end at once, and Release waits
+// for them, unless leave says that there is something left for them.
+func (g *Guarded) Release(leave bool) {
 	close(g.stop)
 	if g.pack == nil {
 		return
@@ -295,7 +325,7 @@ func (g *guarded) release(leave bool) {
 		<-g.done
 	}
 	g.pipe.Close()
-	for limit := time.Now().Add(lockWait); !leave && time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(releaseWait); !leave && time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		if g.pack.ended() {
 			break
 		}
@@ -304,7 +334,7 @@ func (g *guarded) release(leave bool) {
 }
 
 // ended reports whether both slots are free.
-func (p *pack) ended() bool {
+func (p *Pack) ended() bool {
 	for slot := range p.slots {
 		lock, err := p.take(slot, false)
 		if err != nil {
@@ -313,4 +343,26 @@ func (p *pack) ended() bool {
 		lock.Close()
 	}
 	return true
+}
+
+// Watch returns when the parent has ended, and calls look every second until then. parent is the
+// standard input of a watchdog; what is read means nothing.
+func Watch(ctx context.Context, parent io.Reader, look func()) error {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = io.Copy(io.Discard, parent) // an error counts as the end
+	}()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ended:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+			look()
+		}
+	}
 }
