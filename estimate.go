@@ -2,6 +2,7 @@ package trimtab
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -169,6 +170,9 @@ type Estimate struct {
 	// Counters are the newest performance counters, and their substitutes: over several instances
 	// the sum, or for ratios the highest. No estimate is made of them.
 	Counters []Input `json:"counters,omitempty"`
+	// Memory is what the instances need of it, in order of host and instance; an instance that is
+	// left out is unknown.
+	Memory []quantity.MemoryNeed `json:"memory,omitempty"`
 	// Exemplars are the slowest requests of the latest interval.
 	Exemplars []Exemplar `json:"exemplars,omitempty"`
 	// Notes explain load and performance to people when these are not what they expect: how late
@@ -268,7 +272,7 @@ func (e *Estimate) Validate() error {
 	if err := e.validateSeen(); err != nil {
 		return err
 	}
-	if err := validInputs(e.Counters); err != nil {
+	if err := errors.Join(validInputs(e.Counters), e.validateMemory()); err != nil {
 		return err
 	}
 	return validInputs(e.Inputs)
@@ -346,6 +350,32 @@ func (e *Estimate) validateFurther() error {
 		}
 		if err := valid.NonNegative("allocation of "+name, v); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// validateMemory checks what instances need of memory: each is named once.
+func (e *Estimate) validateMemory() error {
+	if len(e.Memory) > quantity.MaxMemoryNeeds {
+		return Invalidf("estimate of %s: memory of %d instances, limit %d", e.Workload, len(e.Memory), quantity.MaxMemoryNeeds)
+	}
+	for i := range e.Memory {
+		n := &e.Memory[i]
+		if len(n.Host) > 253 || len(n.Instance) > 253 || len(n.Unlearnt) > valid.MaxText {
+			return Invalidf("estimate of %s: memory of instance %.40q on host %.40q: want names of at most 253 bytes", e.Workload, n.Instance, n.Host)
+		}
+		if i > 0 && e.Memory[i-1].Compare(n) >= 0 {
+			return Invalidf("estimate of %s: memory of %.253s/%.253s given twice, or out of order", e.Workload, n.Host, n.Instance)
+		}
+		all := []float64{n.Use, n.Age, n.Need, n.Kills, n.Growth, n.Left}
+		if n.Limit != nil {
+			all = append(all, *n.Limit)
+		}
+		for _, v := range all {
+			if err := valid.NonNegative(fmt.Sprintf("memory of %s", e.Workload), v); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

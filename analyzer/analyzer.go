@@ -70,6 +70,10 @@ func (a *Analyzer) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		a.sketch(now, v)
 	case *trimtab.Sample:
 		a.sample(now, v)
+		if w := a.find(v.Workload); w != nil && w.memories.news && w.intervals.begun && w.member == 0 {
+			a.counts.estimates++
+			return []trimtab.Value{w.estimate(now, w.hold(now), w.standIn(now, w.hold(now)))} // memory is short: a raise must not wait for a report
+		}
 	case *trimtab.Holding:
 		a.holding(now, v)
 	case *colocation.Colocation:
@@ -123,15 +127,16 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	}
 }
 
-// counter keeps a sample of a performance counter, or a remark, for display.
+// counter keeps a sample of a performance counter, of memory, or a remark.
 func (a *Analyzer) counter(now time.Time, s *trimtab.Sample) {
 	w := a.find(s.Workload)
 	if w == nil || w.spec.elsewhere(s.Host) || !a.believed(now, s.Time) {
 		return
 	}
-	if s.Quantity == quantity.Remarks {
+	switch {
+	case s.Quantity == quantity.Remarks:
 		w.remarks.observe(s)
-	} else if s.Quantity.Counted() && !w.counters.observe(s) {
+	case s.Quantity.Counted() && !w.counters.observe(s), !w.memories.observe(s):
 		a.counts.overflow++
 	}
 }

@@ -68,6 +68,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		Load:        w.forecastLoad(),
 		Inputs:      w.inputs(now),
 		Counters:    w.counters.of(now, w.config.Round),
+		Memory:      w.memories.needs(now),
 		Exemplars:   r.Slowest,
 		Shares:      w.held.loads.Shares(),
 	}
@@ -98,6 +99,11 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 	w.noteWaits(e)
 	if text := w.remarks.note(now); text != "" && len(e.Notes) < trimtab.MaxNotes {
 		e.Notes = append(e.Notes, text)
+	}
+	for _, text := range memoryNotes(e.Memory) {
+		if len(e.Notes) < trimtab.MaxNotes {
+			e.Notes = append(e.Notes, text)
+		}
 	}
 	if err := e.Validate(); err != nil {
 		// A learner or forecaster broke its contract.

@@ -43,6 +43,8 @@ type saved struct {
 	Contributions *contribution.State `json:"contributions,omitempty"`
 	// Observed is the summary of a discovered workload.
 	Observed *observed `json:"observed,omitempty"`
+	// Memory is what was learnt of the memory of instances.
+	Memory []savedMemory `json:"memory,omitempty"`
 	// Application is the state of the application of which the workload is the entry.
 	Application *savedApplication `json:"application,omitempty"`
 }
@@ -111,7 +113,7 @@ func (a *Analyzer) State(name string) ([]byte, bool) {
 }
 
 func (w *workload) save() ([]byte, error) {
-	s := saved{Workload: w.spec.Name, Closed: w.intervals.closed, ReportNS: int64(w.config.Report), Recent: w.expected.recent, Queue: w.queueing.save(), Loads: w.samples.join.Save(), Observed: w.observed}
+	s := saved{Workload: w.spec.Name, Closed: w.intervals.closed, ReportNS: int64(w.config.Report), Recent: w.expected.recent, Queue: w.queueing.save(), Loads: w.samples.join.Save(), Observed: w.observed, Memory: w.memories.save()}
 	if live := w.tail.live; live != nil {
 		s.Contributions = live.State()
 	}
@@ -167,6 +169,9 @@ func (w *workload) load(s *saved) error {
 	}
 	if err == nil {
 		err = w.samples.join.Restore(s.Loads)
+	}
+	if err == nil {
+		err = w.memories.restore(s.Memory)
 	}
 	if w.observed != nil && s.Observed != nil && err == nil {
 		if err = s.Observed.valid(); err == nil {

@@ -31,6 +31,7 @@ type workload struct {
 	tail      tail
 	counters  counters
 	remarks   remarks
+	memories  memories
 	grants    grants
 	last      report.Report // the latest report
 	// publishedAt is when the last estimate was sent, publishedHold and publishedFallback its hold and its fallback.

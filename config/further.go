@@ -64,6 +64,13 @@ func furtherUnit(capacity float64) float64 {
 	return power
 }
 
+// leastMemory is the least memory limit, sizedMargin the margin above a need, where the file says
+// nothing.
+const (
+	leastMemory Bytes = 64 << 20
+	sizedMargin       = 0.07
+)
+
 // BoundsOf returns the bounds on one resource, in its unit; false when there is
 // no knob for it.
 func (k *Knob) BoundsOf(resource string) (Bounds, bool) {
@@ -156,6 +163,10 @@ func (v *validator) guaranteedSums(sums map[string]float64) {
 func (k *Knob) fillFurther(p *Pool) {
 	k.Replicas.fill()
 	k.Concurrency.fill()
+	if k.Sized(p) {
+		k.Memory.Min = cmp.Or(k.Memory.Min, min(leastMemory, k.Memory.Max))
+		k.Memory.Margin = cmp.Or(k.Memory.Margin, sizedMargin)
+	}
 	for _, s := range p.Shares() {
 		if s.Name == trimtab.Memory && k.Memory != nil {
 			k.Memory.Min = cmp.Or(k.Memory.Min, Bytes(s.Unit))
@@ -222,8 +233,16 @@ func (k *Knob) checkFurtherBounds(v *validator, where string) {
 		switch {
 		case k.Cgroup == "" && k.Kubernetes == nil:
 			v.fail(at, "a process knob has no memory", "name a cgroup, or remove memory")
-		case p.Memory == 0 && !v.has("pool.memory"):
+		case p.Memory == 0 && !v.has("pool.memory") && k.Cgroup == "":
 			v.fail(at, "the pool shares no memory", "add it to the pool, such as memory: 16GiB")
+		case !k.Sized(p) && v.has(at+".margin"):
+			v.fail(at+".margin", "margin where the pool shares memory", "remove it: the objective divides the pool's memory")
+		case k.Sized(p) && !v.has(at+".max"):
+			v.fail(at, "memory has no max", "write the most that each instance may have, such as max: 4GiB")
+		case k.Sized(p) && v.has(at+".default"):
+			v.fail(at+".default", "default where the pool shares no memory", "remove it: while nothing is known, the limit stays")
+		case !(k.Memory.Margin >= 0 && k.Memory.Margin <= 10):
+			v.fail(at+".margin", fmt.Sprintf("margin is %v, want 0 to 10", k.Memory.Margin), "write a part of the need, such as 0.1")
 		default:
 			b.checkPositives(v, at)
 			b.checkOrder(v, at, Share{Name: trimtab.Memory, Capacity: float64(p.Memory)})
@@ -248,6 +267,10 @@ func (k *Knob) checkFurtherBounds(v *validator, where string) {
 		b.checkOrder(v, at, Share{Name: name, Capacity: p.Resources[name]})
 	}
 }
+
+// Sized reports whether the memory limit follows what each instance needs, since the pool shares no
+// memory.
+func (k *Knob) Sized(p *Pool) bool { return k.Memory != nil && k.Cgroup != "" && p.Memory == 0 }
 
 // checkWhole checks that bounds on what people count are whole numbers.
 func (b *Bounds) checkWhole(v *validator, where, resource string) {

@@ -81,3 +81,26 @@ func TestCoresAreSharedInWholeOnesAndSwitchesNotAtAll(t *testing.T) {
 		}
 	}
 }
+
+func TestAMemoryLimitThatNoPoolSharesFollowsTheNeed(t *testing.T) {
+	parse := func(pool, memory string) *config.Knob {
+		t.Helper()
+		c, err := config.Parse("sized.yaml", fmt.Appendf(nil, "pool: {cpu: 8%s}\nobjective: drf\nworkloads:\n  - {name: a, slo: {latency: 1s, fraction: 0.9}, knob: {cgroup: a, cpu: {max: 2}%s}}\n", pool, memory))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if k := &c.Workloads[0].Knob; k.Memory == nil || k.Sized(&c.Pool) {
+			return k
+		}
+		return nil
+	}
+	if m := parse("", ", memory: {max: 4GiB}").Memory; m.Min != 64<<20 || m.Max != 4<<30 || m.Margin != 0.07 {
+		t.Errorf("what was left out: %+v", m)
+	}
+	if m := parse("", ", memory: {min: 1MiB, max: 2MiB, margin: 0.5}").Memory; m.Min != 1<<20 || m.Max != 2<<20 || m.Margin != 0.5 {
+		t.Errorf("what was given: %+v", m)
+	}
+	if k := parse(", memory: 16GiB", ", memory: {max: 4GiB}"); k != nil {
+		t.Errorf("memory that the pool shares: %+v", k.Memory)
+	}
+}

@@ -72,12 +72,16 @@ func workload() *board {
 	return b
 }
 
-// whatWaits has what the kernel counts as waiting, and what gates refuse so that it does not wait.
+// whatWaits has what the kernel counts as waiting, what gates refuse so that it does not wait, and what
+// the kernel kills.
 func whatWaits(g *grid) {
 	g.graph(12, "What waits", "Connections that wait to be accepted, and for how many seconds of each second its threads waited for a CPU, all together. Read while the workload is near its limit, stopped by it, or the host is full.", "short", []query{
 		{`max by (workload) (trimtab_workload_accept_queue{@1})`, "connections to be accepted"},
 		{`max by (workload) (trimtab_workload_cpu_wait_ratio{@1})`, "threads waiting for a CPU"},
 	}, from0)
+	g.graph(12, "Killed for want of memory", "Processes of the workload that the kernel killed because its control group was at the limit, by the agents that saw it.", "short", []query{
+		{`sum by (workload) (increase(trimtab_workload_oom_kills_total{@1}[$__rate_interval]))`, "kills"},
+	}, from0, bars)
 	g.graph(12, "Refused requests", "Requests per second that gates refused, by class. They are part of the load, and not within the SLO.", "reqps",
 		[]query{{`max by (class) (trimtab_workload_refused_per_second{@1})`, "{{class}}"}}, from0)
 }

@@ -117,7 +117,7 @@ func (p *Planner) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 		p.lead(now, v)
 	case *trimtab.Estimate:
 		if p.learn(now, v) {
-			return p.urgentRound(now, p.byName[v.Workload])
+			return append(p.growRound(now, p.byName[v.Workload]), p.urgentRound(now, p.byName[v.Workload])...)
 		}
 	case *trimtab.Holding:
 		return p.hold(now, v)
@@ -191,6 +191,9 @@ func (p *Planner) most(workload, resource string) (most float64, ours bool) {
 		return w.Admit.Max, true
 	}
 	d := p.state(workload, resource)
+	if w := p.byName[workload]; d == nil && w != nil && w.Memory != nil && resource == trimtab.Memory {
+		return w.Memory.Max, true
+	}
 	if d == nil {
 		return 0, false
 	}

@@ -22,6 +22,9 @@ func (p *Planner) issuer() *issue.Issuer {
 	if slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return w.Admit != nil }) {
 		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Concurrency, Capacity: mostRequests, Unit: 1, Quantum: 1})
 	}
+	if p.sizesMemory() {
+		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Memory, Capacity: mostMemory, Unit: memoryUnit, Quantum: 4096})
+	}
 	for i := range p.resources {
 		r := &p.resources[i]
 		c.Resources = append(c.Resources, issue.Resource{Name: r.Name, Capacity: r.Capacity, Unit: r.Unit, Quantum: r.Quantum()})
@@ -50,12 +53,16 @@ func (p *Planner) publish(now time.Time, d issue.Decision) []trimtab.Value {
 	return p.emit(p.issue.Issue(now, d))
 }
 
-// capacitiesOf returns the capacity of each resource if the pool has more than one.
+// capacitiesOf returns the capacity of each resource if the pool has more than one, or sets limits of
+// memory that it does not share: of that, what the hosts have.
 func capacitiesOf(p *Planner) map[string]float64 {
-	if len(p.resources) < 2 {
+	if len(p.resources) < 2 && !p.sizesMemory() {
 		return nil
 	}
-	all := make(map[string]float64, len(p.resources))
+	all := make(map[string]float64, len(p.resources)+1)
+	if p.sizesMemory() {
+		all[trimtab.Memory] = p.ledger.Measured(trimtab.Memory, mostMemory)
+	}
 	for i, r := range p.resources {
 		all[r.Name] = p.capacity(i)
 	}
@@ -75,8 +82,11 @@ func (p *Planner) emit(plan *trimtab.Plan) []trimtab.Value {
 			continue
 		}
 		if p.index(a.Resource) < 0 {
-			if a.Resource == trimtab.Replicas {
+			switch a.Resource {
+			case trimtab.Replicas:
 				w.Number.Sent(a)
+			case trimtab.Memory:
+				w.History.Size(a.KnobID, direction(a), plan.Time)
 			}
 			continue
 		}

@@ -80,6 +80,7 @@ func (r *decision) decide() {
 		r.each(r.recall),                   // what lost hosts have lent
 		r.each(r.starting),                 // amounts of instances that do not serve yet
 		func() { limiting{r}.inService() }, // limits of requests in service
+		func() { limiting{r}.memory() },    // memory limits that no pool shares
 		r.actions,                          // actions and advice, with reasons
 		r.lend,                             // ranges in which hosts may move quotas
 		func() { r.audit = fairness(r) },   // fairness of the allocations

@@ -66,6 +66,23 @@ const (
 	// which the quota throttled the workload. The analyzer computes them from holdings.
 	Granted Quantity = "granted"
 	Stalled Quantity = "stalled"
+	// WorkingSet is the memory of its control group without the inactive part of the page cache,
+	// MemoryUsage all of it, MemoryAnonymous the part that no file backs, MemorySwap what was swapped
+	// out, and MemoryLimit the least limit in force, of its own group or of one above, in bytes.
+	WorkingSet      Quantity = "working_set"
+	MemoryUsage     Quantity = "memory_usage"
+	MemoryAnonymous Quantity = "memory_anonymous"
+	MemorySwap      Quantity = "memory_swap"
+	MemoryLimit     Quantity = "memory_limit"
+	// Refaults is how many pages per second it read again soon after they were reclaimed.
+	Refaults Quantity = "refaults"
+	// MemoryHighEvents is how often it was throttled at memory.high since the reading before,
+	// MemoryMaxEvents how often it met its limit, OOMEvents how often reclaim was not enough there,
+	// and OOMKills how many of its processes the kernel then killed.
+	MemoryHighEvents Quantity = "memory_high_events"
+	MemoryMaxEvents  Quantity = "memory_max_events"
+	OOMEvents        Quantity = "oom_events"
+	OOMKills         Quantity = "oom_kills"
 	// Power is what a processor package of the host draws, in W, and PowerLimit what it may;
 	// Clock the frequency at which CPUs run, in MHz; Sent what an interface sends, in bytes per
 	// second, and Bandwidth what it can. The instance names the part of the host.
@@ -89,6 +106,7 @@ func (q Quantity) Monitored() bool {
 	case LLCOccupancy, MemBWTotal, MemBWLocal,
 		PressureCPUSome, PressureCPUFull, PressureMemorySome, PressureMemoryFull, PressureIOSome, PressureIOFull,
 		CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay, Remarks,
+		WorkingSet, MemoryUsage, MemoryAnonymous, MemorySwap, MemoryLimit, Refaults, MemoryHighEvents, MemoryMaxEvents, OOMEvents, OOMKills,
 		Power, PowerLimit, Clock, Sent, Bandwidth, GPUUse, GPUMemory, GPUMemoryFree, GPUPower:
 		return true
 	}

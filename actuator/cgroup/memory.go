@@ -8,10 +8,10 @@ import (
 	"os"
 	"path"
 	"strconv"
-	"strings"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // page returns the unit to which the kernel rounds a limit down: 4 KiB, and 16 or 64 KiB on some
@@ -135,17 +135,8 @@ func (k *Memory) inUse() (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	for line := range strings.Lines(stat) {
-		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
-		if name != inactive {
-			continue
-		}
-		// If it cannot be read, all of the usage counts as in use.
-		if v, err := strconv.ParseUint(value, 10, 63); err == nil {
-			return float64(used - min(used, v)), nil
-		}
-	}
-	return float64(used), nil
+	v, _ := hostfs.Keyed(stat, inactive) // 0 if it cannot be read: all of the usage counts as in use
+	return float64(used - min(used, v)), nil
 }
 
 // Floor returns the least limit that may be set now: the use plus an eighth of it, at least 4

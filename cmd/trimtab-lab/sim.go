@@ -23,6 +23,8 @@ type simCmd struct {
 
 	Kubernetes simKubernetesCmd `cmd:"" help:"A day of ten services whose pods take seconds to a minute to start: trimtab, HPA and KEDA at their best thresholds, an oracle."`
 
+	Memory simMemoryCmd `cmd:"" help:"Recorded memory usage under rules that set a limit: trimtab, Autopilot, VPA side by side."`
+
 	Microservices simMicroservicesCmd `cmd:"" help:"One application of 19 services that share CPUs: its P99 under policies that see only that P99, or its spans."`
 
 	Rose simRoseCmd `cmd:"" help:"Batch jobs that use what is reserved and idle: ROSE beside other ways to select machines, the paper's tables with theirs and ours."`

@@ -30,6 +30,9 @@ type Source struct {
 	Check func(setting string) (hint string, err error)
 	// Grouped says that the source is read only if workloads have control groups.
 	Grouped bool
+	// Prompt says that the source is read at its Interval whatever the configuration says of reports,
+	// because its news must not wait for one.
+	Prompt bool
 	// Interval is how often the source is read if the configuration does not say.
 	Interval time.Duration
 	// Open opens the source on this host. If the host does not offer it, the error is

@@ -6,6 +6,7 @@ package sources
 import (
 	"github.com/trimtab/trimtab/collector/dcgm"
 	"github.com/trimtab/trimtab/collector/link"
+	"github.com/trimtab/trimtab/collector/memory"
 	"github.com/trimtab/trimtab/collector/perf"
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/collector/psi"
@@ -17,6 +18,7 @@ import (
 func All() []poll.Source {
 	return []poll.Source{
 		psi.Source(),
+		memory.Source(),
 		resctrl.Source(),
 		perf.Source(),
 		rapl.Source(rapl.Reader{}),

@@ -107,10 +107,10 @@ func (r *Report) workloads() Section {
 }
 
 // text says how many requests gates refused, and which share was in time with and without them.
-func (q *Requests) text() string {
-	text := fmt.Sprintf("Gates refused %s requests", Number(math.Round(q.Total())))
-	if q.OfAll != nil && q.OfAnswered != nil {
-		text += fmt.Sprintf(": of all requests to their workloads %s were in time, of the answered ones %s", Percent(*q.OfAll), Percent(*q.OfAnswered))
+func (r *Requests) text() string {
+	text := fmt.Sprintf("Gates refused %s requests", Number(math.Round(r.Total())))
+	if r.OfAll != nil && r.OfAnswered != nil {
+		text += fmt.Sprintf(": of all requests to their workloads %s were in time, of the answered ones %s", Percent(*r.OfAll), Percent(*r.OfAnswered))
 	}
 	return text + "."
 }

@@ -33,6 +33,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		Shared: s.shares(cfg), Measure: knobs.Measure(kinds, cfg, all), Roots: knobs.Roots(kinds, all), Limits: limitsOf(cfg), NoApply: !cfg.Actuator.Apply, LockDir: locks, Watchdog: watchdog,
 		Repeat: actuator.RepeatOf(cfg.Lease), ForeignHold: cfg.Kubernetes.ForeignHold,
 	}
+	limitMemory(&c, cfg)
 	acts := cfg.Fast.Acts() && cfg.Pool.Resource() == trimtab.CPU && len(all) > 0
 	c.Fast = acts
 	above, no := knobs.Share(cfg, kinds, all, s.process.Host)

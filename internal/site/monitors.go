@@ -51,7 +51,7 @@ func (s *stages) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 		return s.startMonitors(ctx, h, all, func(of poll.Source) poll.Config {
 			c := c
 			c.Settings, _ = cfg.Measure.Asks(of)
-			if of.Grouped {
+			if of.Grouped && !of.Prompt {
 				c.Interval = cfg.Analyzer.ReportInterval
 			}
 			return c

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -21,6 +22,7 @@ import (
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/guard"
+	"github.com/trimtab/trimtab/planner/sizing"
 )
 
 // This file only converts the configuration for each stage.
@@ -224,6 +226,9 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 		if a := w.Knob.Concurrency; a != nil {
 			out.Admit = &planner.Admit{Max: float64(a.Max), Value: float64(a.Value)}
 		}
+		if m := w.Knob.Memory; w.Knob.Sized(&cfg.Pool) {
+			out.Memory = &sizing.Bounds{Min: float64(m.Min), Max: float64(m.Max), Margin: m.Margin}
+		}
 		for _, s := range c.Others {
 			if b, ok := w.Knob.BoundsOf(s.Name); ok {
 				if out.Others == nil {
@@ -261,6 +266,21 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 		l.Fall, l.FallWindow, l.Share, l.ShareWindow = own.MaxFall, own.FallWindow, own.MaxLowered, own.LoweredWindow
 	}
 	return l
+}
+
+// limitMemory limits the sum of memory limits that the pool does not share: to the memory of this
+// host, where that can be measured.
+func limitMemory(c *actuator.Config, cfg *config.Config) {
+	if !slices.ContainsFunc(cfg.Workloads, func(w config.Workload) bool { return w.Knob.Sized(&cfg.Pool) }) {
+		return
+	}
+	c.Limits.Capacity[trimtab.Memory] = 1 << 60 // a tree of plain files
+	if c.Measure == nil {
+		return
+	}
+	if measured, err := c.Measure(); err == nil && measured[trimtab.Memory] > 0 {
+		c.Limits.Capacity[trimtab.Memory] = measured[trimtab.Memory]
+	}
 }
 
 // groupsOf lists the control groups that a host reads. Their samples describe the whole workload,

@@ -48,6 +48,16 @@ type History struct {
 	Stall stall.Budget
 	// Confidence is the κ from which on it counts as having enough: see package need.
 	Confidence float64
+	// Sized has the last moves of memory limits that no pool shares.
+	Sized map[trimtab.KnobID]guard.Move
+}
+
+// Size notes a move of such a limit.
+func (h *History) Size(of trimtab.KnobID, direction int, now time.Time) {
+	if h.Sized == nil {
+		h.Sized = map[trimtab.KnobID]guard.Move{}
+	}
+	h.Sized[of] = h.Sized[of].Then(direction, now)
 }
 
 // State is what the planner keeps of one resource of one workload between rounds.

@@ -240,6 +240,12 @@ func (l *Ledger) Capacity(resource string, declared float64) float64 {
 	if !l.bounded() {
 		return declared
 	}
+	return l.Measured(resource, declared)
+}
+
+// Measured returns what the hosts have of a resource together, at most what is declared, which it is
+// while one of them does not report it.
+func (l *Ledger) Measured(resource string, declared float64) float64 {
 	var all []float64 // added up in one order, whatever that of the map
 	for _, h := range l.hosts {
 		if c, ok := h.capacity[resource]; ok {

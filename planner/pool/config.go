@@ -14,6 +14,7 @@ import (
 	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
+	"github.com/trimtab/trimtab/planner/sizing"
 )
 
 // Config configures the planning of one pool. Zero fields have the default named with them. A
@@ -141,6 +142,9 @@ type Workload struct {
 	Count *Count
 	// Admit, if not nil, says that something before it limits how many requests it has in service.
 	Admit *Admit
+	// Memory, if not nil, has the bounds of the memory limits of its instances, where the pool does
+	// not share memory.
+	Memory *sizing.Bounds
 	// SLO is the performance asked for, > 0.
 	SLO float64
 	// Utility maps a performance >= 0 to [0, 1], not decreasing; nil: Linear.
@@ -306,6 +310,9 @@ func (c Config) validateWorkloads() error {
 		}
 		if a := w.Admit; a != nil && !(a.Max >= 1 && a.Max <= math.MaxInt32 && a.Value >= 0 && a.Value <= math.MaxInt32) {
 			return trimtab.Invalidf("planner: workload %s: at most %v requests in service, declared %v: want 1 or more, and 0 or more", w.Name, a.Max, a.Value)
+		}
+		if m := w.Memory; m != nil && (!m.Valid() || slices.ContainsFunc(c.AllResources(), func(r Resource) bool { return r.Name == trimtab.Memory })) {
+			return trimtab.Invalidf("planner: workload %s: memory %+v: want 0 < min <= max, a margin of at most 10, and a pool that shares no memory", w.Name, *m)
 		}
 		if w.Max != 0 && w.Min > w.Max || w.Min > c.Capacity {
 			return trimtab.Invalidf("planner: workload %s: min %v over max %v or the capacity %v", w.Name, w.Min, w.Max, c.Capacity)

@@ -1,0 +1,268 @@
+package analyzer
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/workingset"
+	"github.com/trimtab/trimtab/quantity"
+)
+
+const (
+	// memoryGone is how long the memory of an instance that is not told any more is remembered: one
+	// of the same name that comes again begins with what it knew.
+	memoryGone = 8 * 24 * time.Hour
+	// memoryStale is the age from which on a working set tells nothing of the present.
+	memoryStale = 10 * time.Second
+	// memoryBegun is how long a workload must have been watched for another instance to be one that
+	// has just started.
+	memoryBegun = time.Minute
+	// edgeTime is how far a rise is continued, to find that it reaches the limit; leastRise is the least
+	// one that counts, as a part of the limit.
+	edgeTime, leastRise = 5 * time.Second, 0.02
+	// waitsForMemory is the share of the time in which tasks wait for memory (PSI) from which on an
+	// instance is short of it: a tenth, as senpai's targets are far below and thrashing far above.
+	waitsForMemory = 0.1
+)
+
+// memories learns how much memory the instances of a workload need.
+type memories struct {
+	of map[counterKey]*memory // by host and instance
+	// since is the time of the first sample. floor is what kills have shown for other instances too.
+	since time.Time
+	floor float64
+	ends  time.Time
+	// news says that an instance was found short of memory, or killed, since the last estimate.
+	news bool
+}
+
+// memory is the state of one instance.
+type memory struct {
+	workingset.Learner
+	Limit     *float64  `json:"limit,omitempty"`
+	Kills     float64   `json:"kills,omitempty"`
+	LastKill  time.Time `json:"last_kill"`
+	LastShort time.Time `json:"last_short"`
+	// since and before are the beginnings of the present and the last spell of edgeTime, each with
+	// the use at that time.
+	since, before edge
+}
+
+type edge struct {
+	at  time.Time
+	use float64
+}
+
+// rises reports whether the use reaches the limit within about edgeTime if it goes on to rise as it did
+// in that time. Version 1 tells of no shortage before it kills.
+func (x *memory) rises(at time.Time) bool {
+	if at.Sub(x.since.at) >= edgeTime {
+		x.before, x.since = x.since, edge{at, x.Use}
+	}
+	if x.Limit == nil || at.Sub(x.before.at) > 3*edgeTime {
+		return false
+	}
+	rise := x.Use - min(x.before.use, x.since.use)
+	return rise > leastRise**x.Limit && x.Use+rise >= *x.Limit
+}
+
+// observe reads a sample of memory, and returns false if there is no space for its instance. It ignores
+// other samples.
+func (m *memories) observe(s *trimtab.Sample) bool {
+	switch s.Quantity {
+	case quantity.WorkingSet, quantity.MemoryLimit, quantity.OOMKills, quantity.MemoryHighEvents, quantity.MemoryMaxEvents, quantity.PressureMemorySome:
+	default:
+		return true
+	}
+	k := counterKey{host: s.Host, instance: s.Instance}
+	x := m.of[k]
+	if x == nil {
+		if len(m.of) >= quantity.MaxMemoryNeeds {
+			return false
+		}
+		if s.Quantity != quantity.WorkingSet || s.Missing != "" {
+			return true
+		}
+		x = m.begin(k, s.Time)
+	}
+	if s.Missing != "" {
+		if s.Quantity == quantity.MemoryLimit {
+			x.Limit = nil
+		}
+		return true
+	}
+	switch s.Quantity {
+	case quantity.WorkingSet:
+		if len(x.Hours) > 0 && s.Time.Sub(x.Last) > memoryStale+memoryBegun {
+			x.Start(s.Time) // it was away
+		}
+		if x.Take(s.Time, s.Value); x.rises(s.Time) {
+			m.short(x, s.Time)
+		}
+	case quantity.MemoryLimit:
+		limit := s.Value
+		x.Limit = &limit
+	case quantity.OOMKills:
+		m.killed(x, s)
+	case quantity.PressureMemorySome:
+		if s.Value >= waitsForMemory && x.near() {
+			m.short(x, s.Time)
+		}
+	default:
+		if s.Value > 0 && x.near() {
+			m.short(x, s.Time)
+		}
+	}
+	return true
+}
+
+// begin begins with an instance.
+func (m *memories) begin(k counterKey, at time.Time) *memory {
+	if m.of == nil {
+		m.of, m.since = map[counterKey]*memory{}, at
+	}
+	x := &memory{}
+	if at.Sub(m.since) > memoryBegun {
+		x.Start(at)
+	}
+	if at.Before(m.ends) {
+		x.Floor, x.FloorEnds = m.floor, m.ends
+	}
+	m.of[k] = x
+	return x
+}
+
+// near reports whether the use is so near the limit that page cache alone does not explain why the
+// limit was met: a group whose limit is full of cache meets it all the time, and needs nothing.
+func (x *memory) near() bool { return x.Limit != nil && x.Use >= 0.9**x.Limit }
+
+// short notes that an instance is short of memory.
+func (m *memories) short(x *memory, at time.Time) {
+	if at.After(x.LastShort) {
+		m.news = m.news || at.Sub(x.LastShort) >= time.Second
+		x.LastShort = at
+	}
+}
+
+// killed notes kills, and that an instance that begins after them needs more.
+func (m *memories) killed(x *memory, s *trimtab.Sample) {
+	if !(s.Value > 0) {
+		return
+	}
+	x.Kills, x.LastKill, m.news = x.Kills+s.Value, s.Time, true
+	limit := x.Use
+	if x.Limit != nil {
+		limit = *x.Limit
+	}
+	x.Killed(s.Time, limit)
+	m.floor, m.ends = max(m.floor, x.Floor), x.FloorEnds
+}
+
+// needs returns what each instance needs, in order of host and instance. One whose working set is
+// stale is left out.
+func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
+	m.news = false
+	maps.DeleteFunc(m.of, func(_ counterKey, x *memory) bool { return now.Sub(x.Last) > memoryGone })
+	for k, x := range m.of {
+		n, ok := x.Need(now)
+		if !ok || now.Sub(x.Last) > memoryStale {
+			continue
+		}
+		v := quantity.MemoryNeed{Host: k.host, Instance: k.instance, Use: x.Use, Age: float64(age(now, x.Last)), Need: n.Limit, Limit: x.Limit, Unlearnt: n.Why, Kills: x.Kills}
+		if !x.LastKill.IsZero() {
+			v.Killed = &x.LastKill
+		}
+		if !x.LastShort.IsZero() {
+			v.Short = &x.LastShort
+		}
+		limit := 0.0
+		if x.Limit != nil {
+			limit = *x.Limit
+		}
+		if g := x.Growth(limit); g != nil {
+			v.Growth, v.Left = g.Rate, g.Left.Seconds()
+		}
+		out = append(out, v)
+	}
+	slices.SortFunc(out, func(a, b quantity.MemoryNeed) int { return a.Compare(&b) })
+	return out
+}
+
+// saved returns the state of all instances, in order.
+func (m *memories) save() (out []savedMemory) {
+	for k, x := range m.of {
+		out = append(out, savedMemory{k.host, k.instance, *x})
+	}
+	slices.SortFunc(out, func(a, b savedMemory) int {
+		return cmp.Or(cmp.Compare(a.Host, b.Host), cmp.Compare(a.Instance, b.Instance))
+	})
+	return out
+}
+
+// savedMemory is the state of one instance that outlives the process.
+type savedMemory struct {
+	Host     string `json:"host,omitempty"`
+	Instance string `json:"instance,omitempty"`
+	memory
+}
+
+// restore restores what save returned.
+func (m *memories) restore(all []savedMemory) error {
+	if len(all) > quantity.MaxMemoryNeeds {
+		return trimtab.Invalidf("restore memory: %d instances, limit %d", len(all), quantity.MaxMemoryNeeds)
+	}
+	of := make(map[counterKey]*memory, len(all))
+	for _, s := range all {
+		if err := s.Validate(); err != nil {
+			return fmt.Errorf("restore memory of %.40q: %w", s.Instance, err)
+		}
+		if m.since.IsZero() || s.First.Before(m.since) {
+			m.since = s.First
+		}
+		x := s.memory
+		of[counterKey{host: s.Host, instance: s.Instance}] = &x
+	}
+	m.of = of
+	return nil
+}
+
+// memoryNotes explains the memory of the instance that grows without an end, and of the one whose limit
+// is furthest above or below what it needs.
+func memoryNotes(needs []quantity.MemoryNeed) (notes []string) {
+	show := func(v float64) string { return trimtab.AmountOf(trimtab.Memory, trimtab.Units(v)) }
+	name := func(n *quantity.MemoryNeed) string {
+		if n.Instance != "" {
+			return "memory of instance " + n.Instance
+		}
+		return "memory"
+	}
+	over, under := 0.0, 0.0
+	var worst *quantity.MemoryNeed
+	for i := range needs {
+		n := &needs[i]
+		if n.Growth > 0 && len(notes) == 0 {
+			text := fmt.Sprintf("%s: its use of %s grows by %s a minute and does not stop", name(n), show(n.Use), show(60*n.Growth))
+			if n.Left > 0 {
+				text += fmt.Sprintf(": it reaches the limit in %v", trimtab.Seconds(n.Left).Duration().Round(time.Minute))
+			}
+			notes = append(notes, text)
+		}
+		if n.Limit == nil || n.Unlearnt != "" {
+			continue
+		}
+		off := *n.Limit - n.Need*(1+workingset.Margin)
+		over, under = over+max(0, off), under-min(0, off)
+		if worst == nil || max(off, -off) > max(*worst.Limit-worst.Need*(1+workingset.Margin), worst.Need*(1+workingset.Margin)-*worst.Limit) {
+			worst = n
+		}
+	}
+	if worst != nil && over+under > 0.1**worst.Limit {
+		notes = append(notes, fmt.Sprintf("memory: limits are %s above and %s below what was needed and %.0f%%, over %d instances; %s uses %s, needs %s, has a limit of %s",
+			show(over), show(under), 100*workingset.Margin, len(needs), cmp.Or(worst.Instance, "it"), show(worst.Use), show(worst.Need), show(*worst.Limit)))
+	}
+	return notes
+}

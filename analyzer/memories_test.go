@@ -1,0 +1,176 @@
+package analyzer
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/quantity"
+)
+
+const mib = 1 << 20
+
+// remembers is a workload's memory, to which a test tells samples.
+type remembers struct {
+	t *testing.T
+	*memories
+	now time.Time
+}
+
+func (r *remembers) tell(instance string, q quantity.Quantity, v float64) {
+	r.t.Helper()
+	if !r.observe(&trimtab.Sample{Workload: "w", Host: "h", Instance: instance, Quantity: q, Source: "memory", Time: r.now, Value: v}) {
+		r.t.Errorf("no space for %s", instance)
+	}
+}
+
+// run tells a use under a limit for some time, and returns what the only instance needs.
+func (r *remembers) run(instance string, d, step time.Duration, limit float64, use func(since time.Duration) float64) quantity.MemoryNeed {
+	r.t.Helper()
+	for since := time.Duration(0); since < d; since += step {
+		r.now = r.now.Add(step)
+		r.tell(instance, quantity.WorkingSet, use(since))
+		r.tell(instance, quantity.MemoryLimit, limit)
+	}
+	for _, n := range r.needs(r.now) {
+		if n.Instance == instance {
+			return n
+		}
+	}
+	r.t.Fatalf("nothing is known of %q", instance)
+	return quantity.MemoryNeed{}
+}
+
+func still(v float64) func(time.Duration) float64 { return func(time.Duration) float64 { return v } }
+
+func TestAnEstimateTellsWhatAnInstanceUsesAndNeeds(t *testing.T) {
+	a := queueAnalyzer(t, FromSpans)
+	var e *trimtab.Estimate
+	for k := range 5 {
+		for q, v := range map[quantity.Quantity]float64{quantity.WorkingSet: 300 * mib, quantity.MemoryLimit: 1024 * mib} {
+			a.Step(at(k), &trimtab.Sample{Workload: "w", Quantity: q, Source: "memory", Time: at(k), Value: v})
+		}
+		e = later(e, second(a, k, 0.12, 0, answers(at(k), 10, 0.02)))
+	}
+	if e == nil || len(e.Memory) != 1 {
+		t.Fatalf("%+v", e)
+	}
+	n := e.Memory[0]
+	if n.Use != 300*mib || *n.Limit != 1024*mib || n.Need < 300*mib || n.Need > 360*mib || n.Unlearnt == "" || n.Kills != 0 || n.Short != nil {
+		t.Errorf("%+v", n)
+	}
+	state, ok := a.State("w")
+	b := queueAnalyzer(t, FromSpans)
+	if err := b.Restore("w", state); err != nil || !ok {
+		t.Fatal(err, ok)
+	}
+	before, err := json.Marshal(a.find("w").memories.save())
+	after, again := json.Marshal(b.find("w").memories.save())
+	if err != nil || again != nil || string(before) != string(after) || len(before) < 100 {
+		t.Errorf("after a restart %s, %v, %v; before %s", after, err, again, before)
+	}
+}
+
+func TestAKillRaisesTheNeedOfThisInstanceAndOfTheNext(t *testing.T) {
+	r := remembers{t, &memories{}, at(0)}
+	r.run("a", 2*time.Hour, 5*time.Second, 500*mib, still(480*mib))
+	r.tell("a", quantity.OOMKills, 2)
+	if !r.news {
+		t.Error("a kill waits for the next report")
+	}
+	for _, instance := range []string{"a", "b"} {
+		if n := r.run(instance, 10*time.Second, time.Second, 500*mib, still(100*mib)); n.Need < 600*mib {
+			t.Errorf("%s: %+v", instance, n)
+		}
+	}
+	n := r.run("a", time.Second, time.Second, 500*mib, still(100*mib))
+	if n.Kills != 2 || n.Killed == nil {
+		t.Errorf("%+v", n)
+	}
+	r.tell("a", quantity.OOMKills, 0)
+	if r.news {
+		t.Error("no kill is no news")
+	}
+}
+
+// A group whose limit is full of page cache meets it all the time.
+func TestALimitThatIsMetCountsOnlyWhereTheWorkingSetIsNearIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		use   float64
+		q     quantity.Quantity
+		v     float64
+		short bool
+	}{
+		"cache only":                    {300 * mib, quantity.MemoryMaxEvents, 50, false},
+		"it is full":                    {950 * mib, quantity.MemoryMaxEvents, 1, true},
+		"it was throttled":              {950 * mib, quantity.MemoryHighEvents, 1, true},
+		"it waits for memory":           {950 * mib, quantity.PressureMemorySome, 0.2, true},
+		"it waits for a moment":         {950 * mib, quantity.PressureMemorySome, 0.01, false},
+		"it waits for memory elsewhere": {300 * mib, quantity.PressureMemorySome, 0.9, false},
+		"nothing happened":              {950 * mib, quantity.MemoryMaxEvents, 0, false},
+	} {
+		r := remembers{t, &memories{}, at(0)}
+		r.run("", time.Minute, time.Second, 1000*mib, still(c.use))
+		r.tell("", c.q, c.v)
+		if short := r.needs(r.now)[0].Short != nil; short != c.short {
+			t.Errorf("%s: short is %v", name, short)
+		}
+	}
+}
+
+// Version 1 tells nothing before it kills.
+func TestARiseThatReachesTheLimitIsAShortageBeforeIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		rate  float64 // MiB per second
+		short bool
+	}{"it stands still": {0, false}, "it rises slowly": {0.3, false}, "it rises fast": {20, true}} {
+		r := remembers{t, &memories{}, at(0)}
+		n := r.run("", 30*time.Second, time.Second, 1000*mib, func(since time.Duration) float64 { return (300 + c.rate*since.Seconds()) * mib })
+		if short := n.Short != nil; short != c.short || c.short && n.Use > 950*mib {
+			t.Errorf("%s: %+v", name, n)
+		}
+	}
+}
+
+func TestAWorkingSetThatIsNotToldIsUnknown(t *testing.T) {
+	r := remembers{t, &memories{}, at(0)}
+	r.run("", time.Minute, time.Second, 1000*mib, still(100*mib))
+	for _, v := range []float64{math.NaN(), -1} {
+		r.now = r.now.Add(time.Second)
+		r.tell("", quantity.WorkingSet, v)
+	}
+	if n := r.needs(r.now.Add(memoryStale + time.Second)); len(n) != 0 {
+		t.Errorf("%+v", n)
+	}
+	r.observe(&trimtab.Sample{Workload: "w", Host: "h", Quantity: quantity.MemoryLimit, Time: r.now, Missing: "unlimited"})
+	if n := r.needs(r.now); len(n) != 1 || n[0].Limit != nil {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestManyInstancesStayWithinTheirRoom(t *testing.T) {
+	r := remembers{t, &memories{}, at(0)}
+	for i := range 2 * quantity.MaxMemoryNeeds {
+		r.observe(&trimtab.Sample{Workload: "w", Instance: strings.Repeat("x", i), Quantity: quantity.WorkingSet, Time: r.now, Value: 1})
+	}
+	if n := len(r.needs(r.now)); n != quantity.MaxMemoryNeeds {
+		t.Errorf("%d instances", n)
+	}
+}
+
+func TestTheNotesNameALeakAndWhatLimitsAreTooHigh(t *testing.T) {
+	r := remembers{t, &memories{}, at(0)}
+	r.run("a", 30*time.Hour, 30*time.Second, 1000*mib, still(400*mib))
+	text := strings.Join(memoryNotes(r.needs(r.now)), "\n")
+	if !strings.Contains(text, "572MiB above") || !strings.Contains(text, "limit of 1000MiB") {
+		t.Errorf("%q", text)
+	}
+	n := r.run("a", time.Hour, 30*time.Second, 1000*mib, func(since time.Duration) float64 { return (400 + 300*since.Hours()) * mib })
+	text = strings.Join(memoryNotes([]quantity.MemoryNeed{n}), "\n")
+	if !strings.Contains(text, "does not stop: it reaches the limit in 1h") || n.Unlearnt == "" {
+		t.Errorf("%q: %+v", text, n)
+	}
+}

@@ -1,0 +1,264 @@
+package workingset
+
+import (
+	"math"
+	"time"
+
+	"github.com/trimtab/trimtab"
+)
+
+const (
+	// short is the interval of recent peaks, of which shorts are kept; hours of them are kept by the
+	// hour.
+	short, shorts = 5 * time.Minute, 72
+	hours         = 8 * 24
+	// startup is how long a start lasts.
+	startup = 10 * time.Minute
+	// day is how long most is unseen, and a kill raises the need.
+	day = 24 * time.Hour
+	// unseen is the part of the use that is added at first, since most of a day was not seen.
+	unseen = 0.15
+	// restart is the part of the use to which only a new process falls between two readings.
+	restart = 0.5
+	// enough is the history after which a working set is learnt.
+	enough = time.Hour
+	// asked is the part that is added to a limit at which the kernel killed, beside what it rose.
+	asked = 0.2
+)
+
+// Margin is the part of the need that a limit has above it, where nobody says otherwise. It is twice
+// what the recordings of docs/lab.md need for no overrun under this rule (3 to 4%): trimtab-lab sim
+// memory.
+const Margin = 0.07
+
+// windows are the lengths of the windows, the shortest first.
+func windows() [4]time.Duration {
+	return [4]time.Duration{time.Hour, shorts * short, day, hours * time.Hour}
+}
+
+// span summarises the readings of an interval, which Number counts from the epoch.
+type span struct {
+	Number int64   `json:"n"`
+	Most   float64 `json:"most"`
+}
+
+// hour also has by how much a reading exceeded the base of each window before it.
+type hour struct {
+	span
+	Over [4]float64 `json:"over"`
+}
+
+// Learner learns from the readings of one instance. The zero Learner has seen nothing.
+type Learner struct {
+	// First and Last are the times of the first and the latest reading, Use the latter.
+	First time.Time `json:"first"`
+	Last  time.Time `json:"last"`
+	Use   float64   `json:"use"`
+	// Started is when the present process started; zero: before the first reading. StartPeak is the
+	// highest reading of starts, StartAt when it was.
+	Started   time.Time `json:"started"`
+	StartPeak float64   `json:"start_peak,omitempty"`
+	StartAt   time.Time `json:"start_at"`
+	// Floor is the least need after a kill, until FloorEnds. Rise is the largest rise in a minute.
+	Floor     float64   `json:"floor,omitempty"`
+	FloorEnds time.Time `json:"floor_ends"`
+	// KilledAt is when the kernel last killed; zero: it did not.
+	KilledAt time.Time `json:"killed_at"`
+	Rise     float64   `json:"rise,omitempty"`
+	// Shorts and Hours are in order of time.
+	Shorts []span   `json:"shorts,omitempty"`
+	Hours  []hour   `json:"hours,omitempty"`
+	Scales [3]scale `json:"scales"`
+}
+
+// Need is what an instance needs.
+type Need struct {
+	// Limit is the upper bound of the coming use, in bytes; Peak the base that it stands on.
+	Limit, Peak float64
+	// Window is the one that gave it, History how long readings exist.
+	Window, History time.Duration
+	// Hours is n of the bound: the next hour exceeds it with a probability of at most 1/(n+1).
+	Hours int
+	// Learnt: the history suffices, and no start or growth is under way.
+	Learnt bool
+	// Why says why it is not learnt; "": it is.
+	Why string
+}
+
+// Take adds a reading, in bytes. It ignores one that is invalid, or not later than the one before.
+func (l *Learner) Take(at time.Time, use float64) {
+	if !(use >= 0 && use <= math.MaxFloat64) || !at.After(l.Last) {
+		return
+	}
+	since := at.Sub(l.Last)
+	if l.First.IsZero() {
+		l.First = at
+	} else if use < restart*l.Use {
+		l.Start(at)
+	}
+	before := *l
+	l.Last, l.Use = at, use
+	if l.starting(at) {
+		if use >= l.StartPeak || at.Sub(l.StartAt) > hours*time.Hour {
+			l.StartPeak, l.StartAt = use, at
+		}
+		return
+	}
+	for i, length := range intervals() {
+		l.Scales[i].take(at, length, use)
+	}
+	var over [4]float64
+	if known := len(before.Hours) > 0 && since <= short; known { // a rise over a gap says nothing of the next one
+		for i := range over {
+			over[i] = use - before.base(i, at)
+		}
+		if since <= time.Minute {
+			l.Rise = math.Max(l.Rise, use-before.Use)
+		}
+	}
+	l.Shorts = enter(l.Shorts, span{number(at, short), use}, shorts)
+	l.enterHour(at, use, over)
+}
+
+// Start says that the process started anew.
+func (l *Learner) Start(at time.Time) {
+	l.Started = at
+	l.Scales = [3]scale{}
+}
+
+// Killed says that the kernel killed a process for want of memory at a limit.
+func (l *Learner) Killed(at time.Time, limit float64) {
+	if !(limit > 0 && limit <= math.MaxFloat64) {
+		return
+	}
+	l.Floor, l.FloorEnds, l.KilledAt = math.Min(math.Max(l.Floor, limit*(1+asked)+l.Rise), math.MaxFloat64), at.Add(day), at
+	l.Start(at)
+}
+
+// starting reports whether a start is under way.
+func (l *Learner) starting(at time.Time) bool {
+	return !l.Started.IsZero() && at.Sub(l.Started) < startup
+}
+
+// number counts intervals since the epoch.
+func number(at time.Time, interval time.Duration) int64 {
+	if at.IsZero() {
+		return 0
+	}
+	return at.UnixNano() / int64(interval)
+}
+
+// enter adds a reading to the newest interval, or begins another one.
+func enter(all []span, s span, most int) []span {
+	if n := len(all); n > 0 && all[n-1].Number == s.Number {
+		all[n-1].Most = math.Max(all[n-1].Most, s.Most)
+		return all
+	}
+	if len(all) >= most {
+		all = append(all[:0], all[1:]...)
+	}
+	return append(all, s)
+}
+
+func (l *Learner) enterHour(at time.Time, use float64, over [4]float64) {
+	now := number(at, time.Hour)
+	n := len(l.Hours)
+	if n == 0 || l.Hours[n-1].Number != now {
+		if n >= hours {
+			l.Hours = append(l.Hours[:0], l.Hours[1:]...)
+		}
+		l.Hours = append(l.Hours, hour{span: span{now, use}})
+		n = len(l.Hours)
+	}
+	h := &l.Hours[n-1]
+	h.Most = math.Max(h.Most, use)
+	for i := range over {
+		h.Over[i] = math.Max(h.Over[i], over[i])
+	}
+}
+
+// base returns the highest use in a window that ends at a time; 0: there was none.
+func (l *Learner) base(window int, at time.Time) (most float64) {
+	length := windows()[window]
+	if length <= shorts*short {
+		now := number(at, short)
+		for i := len(l.Shorts) - 1; i >= 0 && now-l.Shorts[i].Number <= int64(length/short); i-- {
+			most = math.Max(most, l.Shorts[i].Most)
+		}
+		return math.Max(most, l.Use)
+	}
+	now := number(at, time.Hour)
+	for i := len(l.Hours) - 1; i >= 0 && now-l.Hours[i].Number <= int64(length/time.Hour); i-- {
+		most = math.Max(most, l.Hours[i].Most)
+	}
+	return math.Max(most, l.Use)
+}
+
+// Need returns what the instance needs at a time; false: there are no readings of the last hour.
+func (l *Learner) Need(now time.Time) (n Need, ok bool) {
+	if l.First.IsZero() || now.Sub(l.Last) > time.Hour {
+		return Need{}, false
+	}
+	n = Need{Limit: math.Inf(1), History: l.Last.Sub(l.First), Hours: len(l.Hours)}
+	oldest := number(now, time.Hour) - hours
+	for i, length := range windows() {
+		over := 0.0
+		for j := range l.Hours {
+			if l.Hours[j].Number >= oldest {
+				over = math.Max(over, l.Hours[j].Over[i])
+			}
+		}
+		base := l.base(i, now)
+		if base+over < n.Limit {
+			n.Limit, n.Peak, n.Window = base+over, base, length
+		}
+	}
+	n.Limit += unseen * n.Peak * math.Max(0, 1-float64(n.History)/float64(day))
+	if l.starting(now) && now.Sub(l.StartAt) <= hours*time.Hour {
+		n.Limit = math.Max(n.Limit, l.StartPeak)
+	}
+	if now.Before(l.FloorEnds) {
+		n.Limit = math.Max(n.Limit, l.Floor)
+	}
+	n.Limit = math.Min(n.Limit, math.MaxFloat64)
+	switch {
+	case n.History < enough:
+		n.Why = "it was watched for less than an hour"
+	case l.starting(now):
+		n.Why = "it started less than ten minutes ago"
+	case l.grows() != nil:
+		n.Why = "its use grows and does not stop"
+	}
+	n.Learnt = n.Why == ""
+	return n, true
+}
+
+// Validate checks a state that was stored.
+func (l *Learner) Validate() error {
+	numbers := []float64{l.Use, l.StartPeak, l.Floor, l.Rise}
+	lengths := len(l.Shorts) > shorts || len(l.Hours) > hours
+	for i := range l.Shorts {
+		numbers = append(numbers, l.Shorts[i].Most)
+		lengths = lengths || i > 0 && l.Shorts[i].Number <= l.Shorts[i-1].Number
+	}
+	for i := range l.Hours {
+		numbers = append(append(numbers, l.Hours[i].Most), l.Hours[i].Over[:]...)
+		lengths = lengths || i > 0 && l.Hours[i].Number <= l.Hours[i-1].Number
+	}
+	for i := range l.Scales {
+		lengths = lengths || len(l.Scales[i].Least) > points
+		for _, p := range l.Scales[i].Least {
+			numbers = append(numbers, p.Use)
+		}
+		numbers = append(numbers, l.Scales[i].Now.Use)
+	}
+	for _, v := range numbers {
+		if !(v >= 0 && v <= math.MaxFloat64) {
+			return trimtab.Invalidf("working set: %v: want a finite number >= 0", v)
+		}
+	}
+	if lengths {
+		return trimtab.Invalidf("working set: more intervals than are kept, or out of order")
+	}
+	return nil
+}

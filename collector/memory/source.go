@@ -1,0 +1,266 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"path"
+	"time"
+
+	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/collector/poll"
+	"github.com/trimtab/trimtab/internal/hostfs"
+	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/quantity"
+)
+
+// Reasons why a value is missing, in addition to those of package poll.
+const (
+	unlimited = "unlimited"
+	untold    = "not told by this kernel"
+)
+
+// amounts are the quantities in bytes, events those that count what happened since the reading
+// before.
+func amounts() []quantity.Quantity {
+	return []quantity.Quantity{quantity.WorkingSet, quantity.MemoryUsage, quantity.MemoryAnonymous, quantity.MemorySwap, quantity.MemoryLimit}
+}
+
+func events() []quantity.Quantity {
+	return []quantity.Quantity{quantity.MemoryHighEvents, quantity.MemoryMaxEvents, quantity.OOMEvents, quantity.OOMKills}
+}
+
+// Source is the memory of the control groups of workloads.
+func Source() poll.Source {
+	s := poll.Source{Name: "memory", About: "memory of control groups: working set, limit, refaults, and how often it ran short", Grouped: true, Prompt: true, Interval: time.Second, Open: open}
+	s.Quantities = append(append(amounts(), quantity.Refaults), events()...)
+	return s
+}
+
+// keptFor is how long the counters of a group that is not found are remembered: it may be found
+// again, and must not count as new then.
+const keptFor = 10 * time.Minute
+
+// state is what is known of a group since the reading before.
+type state struct {
+	last *reading // nil: it could not be read
+	seen time.Duration
+}
+
+// reader reads groups.
+type reader struct {
+	groups *hostfs.Root // the hierarchy of the memory controller
+	states map[poll.Group]state
+	// above has, for each group above those of workloads, its OOM kills as of the round before.
+	above   map[string]uint64
+	rounds  int
+	metrics *metric.Set
+	logger  *slog.Logger
+}
+
+// open opens the hierarchy of the memory controller, which version 1 mounts beside that of cpu.
+func open(c poll.Config) (poll.Reader, error) {
+	if c.Groups == nil {
+		return nil, fmt.Errorf("no control groups to read memory of: %w", trimtab.ErrUnsupported)
+	}
+	root, err := hostfs.OpenRoot(cmp.Or(hostfs.Sibling(c.Root, "memory"), c.Root))
+	if err != nil {
+		return nil, err
+	}
+	root.KeepOpen()
+	for _, t := range c.Targets {
+		c.Metrics.Counter(killsMetric, t.Workload) // from 0 on, so that a rate has the first kill
+	}
+	return &reader{groups: root, states: map[poll.Group]state{}, metrics: c.Metrics, logger: c.Logger}, nil
+}
+
+const killsMetric = "trimtab_workload_oom_kills_total"
+
+// Unavailable says what version 1 does not tell.
+func (r *reader) Unavailable() []string {
+	if r.groups.Filesystem() == hostfs.Cgroup1 {
+		return []string{"memory.high and OOM events of cgroups: they are of version 1, which has none"}
+	}
+	return nil
+}
+
+// Close closes the hierarchy.
+func (r *reader) Close() error { return r.groups.Close() }
+
+// kills counts the kills of one round.
+type kills struct {
+	// below sums up, by the group above, what groups below it count. gone are the groups of
+	// workloads that went since the round before.
+	below map[string]uint64
+	gone  map[string][]poll.Group
+	// more are kills that only the group above tells of, by instance.
+	more map[instance]uint64
+}
+
+// instance names an instance of a workload, whichever group it has.
+type instance struct{ workload, host, name string }
+
+func instanceOf(g poll.Group) instance { return instance{g.Workload, g.Host, g.Name} }
+
+// Read reads every group once.
+func (r *reader) Read(_ context.Context, groups []poll.Group) (all []*trimtab.Sample, _ error) {
+	r.rounds++
+	k := kills{map[string]uint64{}, map[string][]poll.Group{}, map[instance]uint64{}}
+	now := map[poll.Group]bool{}
+	readings := make([]*reading, len(groups))
+	befores := make([]*reading, len(groups))
+	errs := make([]error, len(groups))
+	for i, g := range groups {
+		now[g] = true
+		befores[i] = r.before(g)
+		readings[i], errs[i] = read(r.groups, g.Path)
+		r.states[g] = state{readings[i], hostfs.BootTime()}
+		if errs[i] == nil && befores[i] != nil {
+			n, _ := rise(befores[i], readings[i], quantity.OOMKills)
+			k.below[path.Dir(g.Path)] += n
+		}
+	}
+	r.forget(now, &k)
+	r.askAbove(groups, &k)
+	for i, g := range groups {
+		for _, s := range samples(g.Sample, befores[i], readings[i], errs[i]) {
+			if n := k.more[instanceOf(g)]; n > 0 && s.Quantity == quantity.OOMKills && s.Missing == "" {
+				s.Value += float64(n)
+				delete(k.more, instanceOf(g))
+			}
+			all = append(all, s)
+		}
+	}
+	for of, n := range k.more {
+		all = append(all, &trimtab.Sample{Workload: of.workload, Host: of.host, Instance: of.name, Quantity: quantity.OOMKills, Value: float64(n)})
+	}
+	r.tell(all)
+	return all, nil
+}
+
+// before returns the earlier reading of a group; nil: there is none to compare with. A group that
+// was made since the round before begins at 0.
+func (r *reader) before(g poll.Group) *reading {
+	s, known := r.states[g]
+	switch {
+	case known:
+		return s.last
+	case r.rounds == 1:
+		return nil
+	}
+	return &reading{counts: map[quantity.Quantity]uint64{}}
+}
+
+// forget finds the groups that went since the round before, and drops those that went long ago.
+func (r *reader) forget(now map[poll.Group]bool, k *kills) {
+	at := hostfs.BootTime()
+	for g, s := range r.states {
+		switch {
+		case now[g]:
+		case s.last != nil:
+			k.gone[path.Dir(g.Path)] = append(k.gone[path.Dir(g.Path)], g)
+			r.states[g] = state{nil, s.seen}
+		case at-s.seen > keptFor:
+			delete(r.states, g)
+			r.groups.Forget(g.Path)
+		}
+	}
+}
+
+// askAbove reads the kills of the groups above. If exactly one group of a workload went below one,
+// kills that no other group counts are its own.
+func (r *reader) askAbove(groups []poll.Group, k *kills) {
+	now := map[string]uint64{}
+	look := func(up string) {
+		if _, known := now[up]; known || up == "." || versionOf(r.groups, up) == 1 {
+			return
+		}
+		text, err := r.groups.Read(path.Join(up, "memory.events"))
+		if n, ok := hostfs.Keyed(text, "oom_kill"); ok && err == nil {
+			now[up] = n
+		}
+	}
+	for _, g := range groups {
+		look(path.Dir(g.Path))
+	}
+	for up, gone := range k.gone {
+		look(up)
+		before, known := r.above[up]
+		if after, ok := now[up]; ok && known && len(gone) == 1 && after > before+k.below[up] {
+			k.more[instanceOf(gone[0])] = after - before - k.below[up]
+		}
+	}
+	r.above = now
+}
+
+// tell counts and logs kills.
+func (r *reader) tell(all []*trimtab.Sample) {
+	for _, s := range all {
+		if s.Quantity == quantity.OOMKills && s.Missing == "" && s.Value > 0 {
+			r.metrics.Counter(killsMetric, s.Workload).Add(s.Value)
+			r.logger.Warn("the kernel killed processes for want of memory", "workload", s.Workload, "instance", s.Instance, "kills", s.Value)
+		}
+	}
+}
+
+// rise returns by how much a counter rose; false: it went back, or one reading has none.
+func rise(before, after *reading, q quantity.Quantity) (uint64, bool) {
+	n, ok := after.counts[q]
+	then := before.counts[q]
+	return n - min(n, then), ok && n >= then
+}
+
+// samples makes the samples of one group: from two readings in order, or from the error that
+// prevented one. What the kernel does not report is left out.
+func samples(sample func(quantity.Quantity) *trimtab.Sample, before, after *reading, err error) (all []*trimtab.Sample) {
+	for _, q := range amounts() {
+		s := sample(q)
+		v, ok := 0.0, false
+		if err != nil {
+			s.Missing = poll.WhyMissing(err)
+		} else if v, ok = after.bytes[q]; ok {
+			s.Value = v
+		} else if q != quantity.MemoryLimit {
+			continue
+		} else if s.Missing = untold; after.unlimited {
+			s.Missing = unlimited
+		}
+		all = append(all, s)
+	}
+	for _, q := range append(events(), quantity.Refaults) {
+		s := sample(q)
+		if err != nil {
+			s.Missing = poll.WhyMissing(err)
+		} else if _, ok := after.counts[q]; !ok {
+			continue
+		} else {
+			fill(s, before, after)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// fill sets the number of events since the reading before, or the refaults per second.
+func fill(s *trimtab.Sample, before, after *reading) {
+	if before == nil {
+		s.Missing = poll.First
+		return
+	}
+	n, ok := rise(before, after, s.Quantity)
+	window := after.at - before.at
+	switch {
+	case !ok || window <= 0:
+		s.Missing = poll.Reset
+	case before.at == 0 && s.Quantity == quantity.Refaults: // the age of a new group is not known
+		s.Missing = poll.First
+	case before.at == 0:
+		s.Value = float64(n)
+	default:
+		s.Value, s.Window = float64(n), trimtab.SecondsOf(window)
+		if s.Quantity == quantity.Refaults {
+			s.Value /= window.Seconds()
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package quantity
+
+import (
+	"cmp"
+	"time"
+)
+
+// MaxMemoryNeeds bounds the instances whose memory one estimate tells.
+const MaxMemoryNeeds = 125
+
+// MemoryNeed is what one instance of a workload uses and needs of memory, in bytes.
+type MemoryNeed struct {
+	Host string `json:"host,omitempty"`
+	// Instance is one of several copies on the host; "": there is one.
+	Instance string `json:"instance,omitempty"`
+	// Use is its working set, as it was Age seconds ago.
+	Use float64 `json:"use"`
+	Age float64 `json:"age_s"`
+	// Need is the upper bound of its coming use.
+	Need float64 `json:"need"`
+	// Limit is the least limit in force; nil: there is none, or it is unknown.
+	Limit *float64 `json:"limit,omitempty"`
+	// Unlearnt is empty, or why Need must lower nobody: too little was seen, or its use grows.
+	Unlearnt string `json:"unlearnt,omitempty"`
+	// Kills is how many of its processes the kernel killed for want of memory, as far as is known;
+	// Killed is when it last did.
+	Kills  float64    `json:"kills,omitempty"`
+	Killed *time.Time `json:"killed,omitempty"`
+	// Short is when it last met its limit or memory.high, or waited for memory; nil: it did not.
+	Short *time.Time `json:"short,omitempty"`
+	// Growth is by how many bytes per second its use grows without an end; 0: it does not. Left is
+	// how many seconds it then takes to the limit; 0: there is none.
+	Growth float64 `json:"growth,omitempty"`
+	Left   float64 `json:"left_s,omitempty"`
+}
+
+// Compare orders needs by host and instance.
+func (n *MemoryNeed) Compare(o *MemoryNeed) int {
+	return cmp.Or(cmp.Compare(n.Host, o.Host), cmp.Compare(n.Instance, o.Instance))
+}
