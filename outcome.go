@@ -168,17 +168,17 @@ type KnobState struct {
 	Reserves bool `json:"reserves,omitempty"`
 	// Fast is what the host's fast loop does with it; nil: nothing.
 	Fast *Fast `json:"fast,omitempty"`
-	// Barred is empty, or why a write would be refused: the mode does not write, or another
+	// ReadOnly is empty, or why a write would be refused: the mode does not write, or another
 	// program sets the knob. It is read and planned for, as in mode recommend, and a plan for it
 	// is not applied.
-	Barred string `json:"barred,omitempty"`
-	// Standing is that of its instance; nil: it is in no cluster, and nothing above bounds it.
-	Standing *Standing `json:"standing,omitempty"`
+	ReadOnly string `json:"barred,omitempty"`
+	// Status is that of its instance; nil: it is in no cluster, and nothing above bounds it.
+	Status *KnobStatus `json:"standing,omitempty"`
 }
 
 // InForce returns the knob's effective value: Now, unless a write is pending, and no more than
 // the groups above it allow.
-func (k *KnobState) InForce() Amount { return k.Standing.Cap(inForce(k.Now, k.Effective)) }
+func (k *KnobState) InForce() Amount { return k.Status.Cap(inForce(k.Now, k.Effective)) }
 
 func inForce(set Amount, effective *Amount) Amount {
 	if effective != nil {
@@ -237,10 +237,10 @@ func (h *Holding) Validate() error {
 		if err := t.validate(h.Pool, h.Host); err != nil {
 			return err
 		}
-		if err := valid.Texts("knob of "+t.Workload, t.Knob, t.Unit, t.Problem, t.Barred); err != nil {
+		if err := valid.Texts("knob of "+t.Workload, t.Knob, t.Unit, t.Problem, t.ReadOnly); err != nil {
 			return err
 		}
-		if err := t.Standing.validate(t.Workload); err != nil {
+		if err := t.Status.validate(t.Workload); err != nil {
 			return err
 		}
 		if t.Fast != nil {

@@ -32,7 +32,7 @@ const lockWait = 3 * time.Second
 //	lending    the envelopes within which a fast loop moves knobs between plans
 //	host       what the pool may have of this host
 //	above      the group above those of the pool
-//	wishes     which plans a person asked to apply
+//	approvals  which plans a person asked to apply
 //	executor   carries out the steps of plans
 //
 // No part has a lock: mu is held whenever a method of one is called.
@@ -54,7 +54,7 @@ type Actuator struct {
 	lending   *lending
 	host      *host
 	above     *groupAbove
-	wishes    *wishes
+	approvals *approvals
 	executor  *executor
 }
 
@@ -79,10 +79,10 @@ func open(ctx context.Context, c Config, k clock) (*Actuator, error) {
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
 	a := newActuator(b)
-	if a.lock, err = hostfs.TakeLock(ctx, c.Dir, lockWait); err != nil {
+	if a.lock, err = hostfs.AcquireLock(ctx, c.Dir, lockWait); err != nil {
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
-	if a.presence, err = hostfs.TakeFile(ctx, presencePath(c.Dir), lockWait); err != nil {
+	if a.presence, err = hostfs.AcquireFile(ctx, presencePath(c.Dir), lockWait); err != nil {
 		a.lock.Close()
 		return nil, fmt.Errorf("open actuator: %w", err)
 	}
@@ -113,10 +113,10 @@ func newActuator(b *base) *Actuator {
 	back.ask = hs.ask
 	g := &groupAbove{base: b, knobs: ks, baselines: back, lending: l, host: hs}
 	in := &instances{base: b, knobs: ks, baselines: back}
-	ws := &wishes{base: b, wished: map[string]wish{}, heard: make(chan struct{}, 1)}
+	ws := &approvals{base: b, byPlan: map[string]approval{}, arrived: make(chan struct{}, 1)}
 	return &Actuator{
-		base: b, fence: f, knobs: ks, baselines: back, instances: in, lending: l, host: hs, above: g, wishes: ws,
-		executor: &executor{base: b, fence: f, knobs: ks, instances: in, lending: l, host: hs, above: g, wishes: ws},
+		base: b, fence: f, knobs: ks, baselines: back, instances: in, lending: l, host: hs, above: g, approvals: ws,
+		executor: &executor{base: b, fence: f, knobs: ks, instances: in, lending: l, host: hs, above: g, approvals: ws},
 		life:     uint64(max(0, b.clock.wall().UnixMicro())),
 	}
 }
@@ -126,7 +126,7 @@ func (a *Actuator) start(ctx context.Context) {
 	s := readState(journalState(a.journal))
 	if n := a.journal.Damaged() + s.unreadable; n > 0 {
 		a.metrics.Counter("trimtab_actuator_journal_damaged_total").Add(float64(n))
-		a.tellDamage(n, len(s.entries))
+		a.reportDamage(n, len(s.entries))
 	}
 	a.fence.position, a.fence.lease, a.fence.paused, a.knobs.released = s.position, s.lease, s.paused, s.released
 	for _, t := range a.config.Targets {
@@ -212,7 +212,7 @@ func (a *Actuator) Tick(ctx context.Context) {
 }
 
 func (a *Actuator) gauges() {
-	a.metrics.Gauge("trimtab_actuator_held_knobs").Set(float64(len(a.knobs.where((*managed).turned))))
+	a.metrics.Gauge("trimtab_actuator_held_knobs").Set(float64(len(a.knobs.where((*managed).journaled))))
 	instances := 0
 	for _, f := range a.instances.finders {
 		instances += len(f.there)
@@ -275,8 +275,8 @@ func (b *base) store(what string, entries ...hostfs.Entry) error {
 	return err
 }
 
-// tellProblem reports the current problem of something, with what to do about it; "": it has none.
-func (b *base) tellProblem(of, problem, remedy string) {
+// reportProblem reports the current problem of something, with what to do about it; "": it has none.
+func (b *base) reportProblem(of, problem, remedy string) {
 	level := slog.LevelWarn
 	if problem == "" {
 		level = slog.LevelInfo

@@ -9,65 +9,65 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// wish is a person's command to apply a recommended plan, as this host received it. A plan that
+// approval is a person's command to apply a recommended plan, as this host received it. A plan that
 // claims to carry out such a command may act on targets in mode recommend only if the host has the
-// wish.
-type wish struct {
+// approval.
+type approval struct {
 	// asked is the time in the command; a repeated command has the same.
 	asked time.Time
-	// until is when the wish expires, on the boot clock.
+	// until is when the approval expires, on the boot clock.
 	until time.Duration
-	// by is the first plan that carried out the wish. No other plan may.
+	// by is the first plan that carried out the approval. No other plan may.
 	by struct{ epoch, sequence uint64 }
 }
 
-// wishes has the commands to apply a plan that have not expired.
-type wishes struct {
+// approvals has the commands to apply a plan that have not expired.
+type approvals struct {
 	*base
-	wished map[string]wish
-	// heard receives an element when a wish arrives; it has a buffer of one.
-	heard chan struct{}
-	// waitAgain is the earliest time at which another plan may wait for its wish.
+	byPlan map[string]approval
+	// arrived receives an element when an approval arrives; it has a buffer of one.
+	arrived chan struct{}
+	// waitAgain is the earliest time at which another plan may wait for its approval.
 	waitAgain time.Duration
 }
 
-// wishFor is how long a wish is valid if there is no Limits.MaxLease.
-const wishFor = 2 * time.Minute
+// approvalValid is how long an approval is valid if there is no Limits.MaxLease.
+const approvalValid = 2 * time.Minute
 
-// maxWishes bounds the wishes that are kept; people do not send more within wishFor.
-const maxWishes = 100
+// maxApprovals bounds the approvals that are kept; people do not send more within approvalValid.
+const maxApprovals = 100
 
-// hear records an Apply command, unless it is stale or dated in the future: the bus keeps commands
+// observe records an Apply command, unless it is stale or dated in the future: the bus keeps commands
 // for an hour, and a new subscriber receives all of them.
-func (ws *wishes) hear(c *trimtab.Command) {
+func (ws *approvals) observe(c *trimtab.Command) {
 	fresh := ws.config.Limits.MaxLease
 	if fresh == 0 {
-		fresh = wishFor
+		fresh = approvalValid
 	}
 	now, age := ws.clock.boot(), ws.clock.wall().Sub(c.Time)
-	for plan, w := range ws.wished {
+	for plan, w := range ws.byPlan {
 		if w.until <= now {
-			delete(ws.wished, plan)
+			delete(ws.byPlan, plan)
 		}
 	}
-	old, known := ws.wished[c.Plan]
-	if age > fresh || age < -ws.config.Limits.Skew || known && !c.Time.After(old.asked) || len(ws.wished) >= maxWishes {
+	old, known := ws.byPlan[c.Plan]
+	if age > fresh || age < -ws.config.Limits.Skew || known && !c.Time.After(old.asked) || len(ws.byPlan) >= maxApprovals {
 		return
 	}
-	ws.wished[c.Plan] = wish{asked: c.Time, until: now + fresh - max(0, age)}
+	ws.byPlan[c.Plan] = approval{asked: c.Time, until: now + fresh - max(0, age)}
 	select {
-	case ws.heard <- struct{}{}:
+	case ws.arrived <- struct{}{}:
 	default:
 	}
 }
 
 // refusal returns why the plan with an epoch and a sequence may not apply a recommended plan to this
 // host's targets in mode recommend; "": it may.
-func (ws *wishes) refusal(recommended string, epoch, sequence uint64) string {
+func (ws *approvals) refusal(recommended string, epoch, sequence uint64) string {
 	if ws.config.NoApply {
 		return "not applied: the configuration of this host allows no apply (actuator.apply)"
 	}
-	w, ok := ws.wished[recommended]
+	w, ok := ws.byPlan[recommended]
 	switch {
 	case !ok || w.until <= ws.clock.boot():
 		return fmt.Sprintf("not applied: this host heard of no command to apply %.60s: ask again with `trimtab apply`", recommended)
@@ -77,11 +77,11 @@ func (ws *wishes) refusal(recommended string, epoch, sequence uint64) string {
 	return ""
 }
 
-// grant records the plan that carries out a wish.
-func (ws *wishes) grant(recommended string, epoch, sequence uint64) {
-	if w, ok := ws.wished[recommended]; ok && w.by.epoch == 0 {
+// grant records the plan that carries out an approval.
+func (ws *approvals) grant(recommended string, epoch, sequence uint64) {
+	if w, ok := ws.byPlan[recommended]; ok && w.by.epoch == 0 {
 		w.by.epoch, w.by.sequence = epoch, sequence
-		ws.wished[recommended] = w
+		ws.byPlan[recommended] = w
 	}
 }
 
@@ -100,43 +100,43 @@ func (ks *knobs) applies(p *trimtab.Plan) bool {
 // It then waits for the command, with a time limit, and not again soon, so that forged plans cannot
 // block the actuator.
 const (
-	wishWait  = 2 * time.Second
-	wishPause = 10 * time.Second
+	approvalWait  = 2 * time.Second
+	approvalPause = 10 * time.Second
 )
 
-// awaitWish waits for the command that a plan needs to be accepted.
-func (a *Actuator) awaitWish(ctx context.Context, p *trimtab.Plan) {
+// awaitApproval waits for the command that a plan needs to be accepted.
+func (a *Actuator) awaitApproval(ctx context.Context, p *trimtab.Plan) {
 	a.mu.Lock()
-	wait := a.wishes.missing(p.Applies) && p.Validate() == nil && a.knobs.applies(p) && a.wishes.mayWait()
+	wait := a.approvals.missing(p.Applies) && p.Validate() == nil && a.knobs.applies(p) && a.approvals.mayWait()
 	a.mu.Unlock()
-	for limit := time.After(wishWait); wait; {
+	for limit := time.After(approvalWait); wait; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-limit:
 			return
-		case <-a.wishes.heard:
+		case <-a.approvals.arrived:
 		}
 		a.mu.Lock()
-		if wait = a.wishes.missing(p.Applies); !wait {
-			a.wishes.waitAgain = 0 // the wait succeeded, so the next plan may wait at once
+		if wait = a.approvals.missing(p.Applies); !wait {
+			a.approvals.waitAgain = 0 // the wait succeeded, so the next plan may wait at once
 		}
 		a.mu.Unlock()
 	}
 }
 
 // missing reports whether no command to apply a recommended plan has arrived, and one may.
-func (ws *wishes) missing(recommended string) bool {
-	_, known := ws.wished[recommended]
+func (ws *approvals) missing(recommended string) bool {
+	_, known := ws.byPlan[recommended]
 	return recommended != "" && !known && !ws.config.NoApply
 }
 
-// mayWait reports whether a plan may wait for its wish now, and if so, puts off the next that may.
-func (ws *wishes) mayWait() bool {
+// mayWait reports whether a plan may wait for its approval now, and if so, puts off the next that may.
+func (ws *approvals) mayWait() bool {
 	now := ws.clock.boot()
 	may := now >= ws.waitAgain
 	if may {
-		ws.waitAgain = now + wishPause
+		ws.waitAgain = now + approvalPause
 	}
 	return may
 }

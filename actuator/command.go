@@ -38,7 +38,7 @@ func (a *Actuator) Command(ctx context.Context, c *trimtab.Command) error {
 	case trimtab.Release:
 		err = a.release(ctx, c.Workload)
 	case trimtab.Apply:
-		a.wishes.hear(c)
+		a.approvals.observe(c)
 	default:
 		return nil
 	}

@@ -159,16 +159,16 @@ func TestOnlyModeActOnBothSidesWrites(t *testing.T) {
 func TestAKnobThatMayNotBeWrittenIsReadAndRecommendedForAndRefusedToAct(t *testing.T) {
 	h := newHost(t, units(2), trimtab.Unlimited(), units(2))
 	for i, mode := range []trimtab.Mode{trimtab.Recommend, trimtab.Recommend, trimtab.Act} {
-		h.config.Targets[i].Mode, h.knobs[i].barred = mode, true
+		h.config.Targets[i].Mode, h.knobs[i].readOnly = mode, true
 	}
 	h.open()
 	is(t, h.statuses(h.plan(1, 1, set(0, units(2), units(1)), set(1, trimtab.Unlimited(), units(4)), set(2, units(2), units(1)))),
 		trimtab.Recommended, trimtab.Recommended, trimtab.Refused)
 	h.want(units(2), trimtab.Unlimited(), units(2))
 	for i, held := range h.Holding().Targets {
-		text, other := held.Barred, held.Problem
+		text, other := held.ReadOnly, held.Problem
 		if held.Workload == "w2" {
-			text, other = held.Problem, held.Barred
+			text, other = held.Problem, held.ReadOnly
 		}
 		if !strings.Contains(text, "somebody else's") || other != "" {
 			t.Errorf("target %d: %+v", i, held)
@@ -176,11 +176,11 @@ func TestAKnobThatMayNotBeWrittenIsReadAndRecommendedForAndRefusedToAct(t *testi
 	}
 	// Once its owner lets it go, it is taken over by itself.
 	for _, k := range h.knobs {
-		k.barred = false
+		k.readOnly = false
 	}
 	h.Tick(t.Context())
 	for _, held := range h.Holding().Targets {
-		if held.Problem != "" || held.Barred != "" {
+		if held.Problem != "" || held.ReadOnly != "" {
 			t.Errorf("still: %+v", held)
 		}
 	}
@@ -191,13 +191,13 @@ func TestAnAppliedPlanThatMayNotBeWrittenAsAWholeIsNotDoneByHalves(t *testing.T)
 	for i := range h.config.Targets[:2] {
 		h.config.Targets[i].Mode = trimtab.Recommend
 	}
-	h.knobs[1].barred = true
+	h.knobs[1].readOnly = true
 	h.open().asked("1-0")
 	p := h.plan(1, 1, set(0, units(2), units(1)), set(1, units(2), units(3)))
 	p.Applies = "1-0"
 	is(t, h.statuses(p), trimtab.Refused, trimtab.Refused)
 	h.want(units(2), units(2), units(2))
-	h.knobs[1].barred = false
+	h.knobs[1].readOnly = false
 	h.pass(time.Millisecond)
 	h.asked("1-0")
 	p = h.plan(1, 2, p.Actions...)

@@ -95,7 +95,7 @@ func TestARestoreFromAJournalThatCannotBeReadSaysSoAndNeverThatAllIsWell(t *test
 		if err != nil && (!strings.Contains(err.Error(), "copy 0 ") || !strings.Contains(err.Error(), "copy 1 ")) {
 			t.Errorf("%s: nothing said of a copy: %v", name, err)
 		}
-		if all := actuator.Turned(h.config.LockDir, h.config.Dir); len(all) != 1 || !strings.Contains(all[0], "w0: "+h.knobs[0].Path) {
+		if all := actuator.Written(h.config.LockDir, h.config.Dir); len(all) != 1 || !strings.Contains(all[0], "w0: "+h.knobs[0].Path) {
 			t.Errorf("%s: turned last: %q", name, all)
 		}
 		h.want(units(1)) // which nobody knows anything of

@@ -180,7 +180,7 @@ func (l *lending) note(why, remedy string) {
 	l.remedy = remedy
 	if l.problem != why {
 		l.problem = why
-		l.tellProblem("quotas between rounds", why, remedy)
+		l.reportProblem("quotas between rounds", why, remedy)
 	}
 }
 
@@ -336,15 +336,15 @@ func (l *lending) targets() (sum float64) {
 // dropFast removes the envelope of a knob that was restored.
 func (h *managed) dropFast() { h.loan.envelope, h.loan.account = nil, nil }
 
-// FastTell passes in the loop's reports on its knobs, for the holding.
-func (a *Actuator) FastTell(all []FastAccount) {
+// FastRecord passes in the loop's reports on its knobs, for the holding.
+func (a *Actuator) FastRecord(all []FastAccount) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lending.tell(all)
+	a.lending.record(all)
 }
 
-// tell does the work of FastTell.
-func (l *lending) tell(all []FastAccount) {
+// record does the work of FastRecord.
+func (l *lending) record(all []FastAccount) {
 	asks := false
 	for i := range all {
 		h := l.knobs.find(all[i].KnobID)

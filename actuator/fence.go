@@ -87,8 +87,8 @@ func alike(x, y any) bool {
 	return err == nil && bad == nil && bytes.Equal(a, b) // a value that cannot be encoded is invalid
 }
 
-// take accepts a step, and starts its lease.
-func (f *fence) take(at position, until lease) {
+// adopt accepts a step, and starts its lease.
+func (f *fence) adopt(at position, until lease) {
 	if at.Epoch != f.position.Epoch || at.Sequence != f.position.Sequence {
 		clear(f.outcomes)
 	}

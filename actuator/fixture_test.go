@@ -22,22 +22,22 @@ type fileKnob struct {
 	// before is called before each write, and its error is the write's.
 	before func(v trimtab.Amount) error
 	writes int
-	// barred: a write would be refused.
-	barred bool
+	// readOnly: a write would be refused.
+	readOnly bool
 }
 
 func (k *fileKnob) String() string              { return "file " + filepath.Base(k.Path) }
 func (k *fileKnob) Resource() string            { return "cpu" }
-func (k *fileKnob) Place() (string, error)      { _, err := os.Stat(k.Path); return k.Path, err }
+func (k *fileKnob) Location() (string, error)   { _, err := os.Stat(k.Path); return k.Path, err }
 func (k *fileKnob) Probe(context.Context) error { _, err := os.Stat(k.Path); return err }
 func (k *fileKnob) MayWrite(context.Context) error {
-	if k.barred {
+	if k.readOnly {
 		return fmt.Errorf("%s is somebody else's: %w", k, trimtab.ErrRefused)
 	}
 	return nil
 }
 func (k *fileKnob) Close() error            { return nil }
-func (k *fileKnob) Traits() actuator.Traits { return actuator.Traits{Place: k.Place} }
+func (k *fileKnob) Traits() actuator.Traits { return actuator.Traits{Location: k.Location} }
 func (k *fileKnob) Undo() []byte            { b, _ := json.Marshal(k); return b }
 
 func (k *fileKnob) Nearest(a trimtab.Amount) trimtab.Amount {

@@ -192,7 +192,7 @@ func (ks *knobs) undone(h *managed, before trimtab.Amount) bool {
 
 // whereIs returns the file that the knob sets, to recognise it later; nil: it has none.
 func whereIs(can *Traits) os.FileInfo {
-	place := can.place()
+	place := can.location()
 	if place == "" {
 		return nil
 	}

@@ -60,7 +60,7 @@ func TestWhatSomebodyElseSetIsLeftAloneThenIsTheBaselineAndASecondTimeWithinTheH
 		t.Errorf("problem %q", why)
 	}
 	h.later(time.Minute, &sequence)
-	if k := h.Holding().Targets[0]; k.Problem != "" || k.Baseline != units(5) || k.Barred != "" {
+	if k := h.Holding().Targets[0]; k.Problem != "" || k.Baseline != units(5) || k.ReadOnly != "" {
 		t.Errorf("after the hold: %+v", k)
 	}
 	if got := next(5, 4); got != trimtab.Written {
@@ -68,7 +68,7 @@ func TestWhatSomebodyElseSetIsLeftAloneThenIsTheBaselineAndASecondTimeWithinTheH
 	}
 	h.put(h.knobs[0], units(6)) // again
 	h.Tick(t.Context())
-	if k := h.Holding().Targets[0]; k.Problem != "" || !strings.Contains(k.Barred, "twice within 1h") {
+	if k := h.Holding().Targets[0]; k.Problem != "" || !strings.Contains(k.ReadOnly, "twice within 1h") {
 		t.Errorf("the second time: %+v", k)
 	}
 	h.later(2*time.Hour, &sequence)
@@ -125,7 +125,7 @@ func TestTwoForeignChangesThatAreMoreThanAnHourApartAreEachTheFirst(t *testing.T
 	}
 	h.put(h.knobs[0], units(6))
 	h.Tick(t.Context())
-	if k := h.Holding().Targets[0]; k.Barred != "" || !strings.Contains(k.Problem, "changed by somebody else to 6") {
+	if k := h.Holding().Targets[0]; k.ReadOnly != "" || !strings.Contains(k.Problem, "changed by somebody else to 6") {
 		t.Errorf("%+v", k)
 	}
 }

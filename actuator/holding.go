@@ -33,7 +33,7 @@ func (a *Actuator) Holding() *trimtab.Holding {
 		}
 		h.Targets = append(h.Targets, trimtab.KnobState{
 			KnobID: k.KnobID, Knob: k.named, Unit: k.unit,
-			Shared: k.can.Shared != nil, Capped: k.capped(), Reserves: k.can.Shared != nil && k.can.Shared.Reserves(), Now: k.resting(), Fast: a.lending.stateOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.host.reportOf(k), Barred: k.block.barred, Standing: k.standing,
+			Shared: k.can.Shared != nil, Capped: k.capped(), Reserves: k.can.Shared != nil && k.can.Shared.Reserves(), Now: k.resting(), Fast: a.lending.stateOf(k), Effective: k.effective, Since: k.since, Baseline: baseline, Min: k.least(), Max: k.Max, Floor: k.floor, Problem: a.host.reportOf(k), ReadOnly: k.block.readOnly, Status: k.knobStatus,
 		})
 	}
 	if t := a.instances.troubles(); len(t) > 0 {
@@ -76,7 +76,7 @@ const (
 
 // said returns the size of a state in a message, in bytes, or a little more.
 func said(k *trimtab.KnobState) int {
-	n := stateBytes + names(&k.KnobID) + len(k.Knob) + len(k.Problem) + len(k.Barred)
+	n := stateBytes + names(&k.KnobID) + len(k.Knob) + len(k.Problem) + len(k.ReadOnly)
 	if k.Unit != "" {
 		n += len(`"unit":"",`) + len(k.Unit)
 	}
@@ -86,7 +86,7 @@ func said(k *trimtab.KnobState) int {
 	if k.Fast != nil {
 		n += 500
 	}
-	if s := k.Standing; s != nil {
+	if s := k.Status; s != nil {
 		n += 40 + len(s.Node) + len(s.Phase) + len(s.By) + len(s.LeftBy) + len(s.Note) + 40*len(s.Starts)
 	}
 	return n
@@ -128,11 +128,11 @@ func brief(all []trimtab.KnobState) {
 	for i := range all {
 		k := &all[i]
 		k.Knob, k.Unit, k.Since = "", "", k.Since.Truncate(time.Second)
-		k.Problem, k.Barred = cut(k.Problem), cut(k.Barred)
-		if s := k.Standing; s != nil && len(s.By)+len(s.LeftBy)+len(s.Note) > 2*briefText {
+		k.Problem, k.ReadOnly = cut(k.Problem), cut(k.ReadOnly)
+		if s := k.Status; s != nil && len(s.By)+len(s.LeftBy)+len(s.Note) > 2*briefText {
 			short := *s
 			short.By, short.LeftBy, short.Note = cut(s.By), cut(s.LeftBy), ""
-			k.Standing = &short
+			k.Status = &short
 		}
 	}
 }

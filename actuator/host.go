@@ -383,10 +383,10 @@ func (hs *host) disowned(e *entry, journal string) bool {
 	}
 	defer func() { _ = k.Close() }() // it was opened only to read
 	can := k.Traits()
-	if can.Place == nil {
+	if can.Location == nil {
 		return false
 	}
-	place, err := can.Place()
+	place, err := can.Location()
 	if err != nil {
 		return errors.Is(err, os.ErrNotExist)
 	}

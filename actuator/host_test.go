@@ -346,7 +346,7 @@ func TestAStoppedProcessThatHoldsTheClaimsStopsRisesAndNothingElse(t *testing.T)
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = syscall.Kill(-stopped.Process.Pid, syscall.SIGKILL); _ = stopped.Wait() })
-	for deadline := hostfs.BootTime() + time.Minute; !hostfs.Taken(t.Context(), filepath.Join(b.config.LockDir, "claims", "lock")); {
+	for deadline := hostfs.BootTime() + time.Minute; !hostfs.Locked(t.Context(), filepath.Join(b.config.LockDir, "claims", "lock")); {
 		if hostfs.BootTime() > deadline {
 			t.Fatal("nobody holds the claims")
 		}

@@ -84,7 +84,7 @@ func (in *instances) seek(ctx context.Context, live bool) {
 		}
 		if err == nil {
 			in.settle(ctx, f, found)
-			err = in.takeUp(f, found)
+			err = in.adopt(f, found)
 		}
 		in.reportFinder(f, err)
 	}
@@ -166,8 +166,8 @@ func (h *managed) leave() error {
 	return errors.Join(err, h.Knob.Close())
 }
 
-// takeUp opens the knobs of new instances. If that fails, the next look tries again.
-func (in *instances) takeUp(f *finder, found []Instance) error {
+// adopt opens the knobs of new instances. If that fails, the next look tries again.
+func (in *instances) adopt(f *finder, found []Instance) error {
 	var errs []error
 	for _, i := range found {
 		if _, ok := f.there[i.Name]; ok {
@@ -175,7 +175,7 @@ func (in *instances) takeUp(f *finder, found []Instance) error {
 		}
 		targets, err := f.Open(i.Name)
 		if err == nil {
-			err = in.takeOne(f, i, targets)
+			err = in.adoptOne(f, i, targets)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("instance %s: %w", i.Name, err))
@@ -187,8 +187,8 @@ func (in *instances) takeUp(f *finder, found []Instance) error {
 	return errors.Join(errs...)
 }
 
-// takeOne adds the knobs of an instance, all of them or none.
-func (in *instances) takeOne(f *finder, i Instance, targets []Target) error {
+// adoptOne adds the knobs of an instance, all of them or none.
+func (in *instances) adoptOne(f *finder, i Instance, targets []Target) error {
 	var err error
 	if n := len(in.knobs.all) + len(targets); n > in.config.MaxKnobs {
 		err = fmt.Errorf("with it this host has %d knobs, at most %d are turned: %w", n, in.config.MaxKnobs, trimtab.ErrRefused)

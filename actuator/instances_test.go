@@ -340,7 +340,7 @@ func TestWhatAClusterHasOfKnobsIsOneMessageHoweverMuchIsToBeSaidOfEach(t *testin
 	if n := len(h.Holding().Targets); n != 9000 || err != nil || len(b) > codec.MaxBytes {
 		t.Errorf("%d knobs in %d bytes (%v), want all 9000 in at most %d", n, len(b), err, codec.MaxBytes)
 	}
-	if why := h.Holding().Targets[0].Barred; !strings.HasPrefix(words, strings.TrimSuffix(why, "…")) || len(why) < 10 {
+	if why := h.Holding().Targets[0].ReadOnly; !strings.HasPrefix(words, strings.TrimSuffix(why, "…")) || len(why) < 10 {
 		t.Errorf("what is left of the reason is %q", why)
 	}
 }
@@ -353,9 +353,9 @@ type wordyKnob struct {
 
 func (k *wordyKnob) String() string                 { return "limit of " + k.Name }
 func (k *wordyKnob) MayWrite(context.Context) error { return errors.New(k.words) }
-func (k *wordyKnob) Traits() actuator.Traits        { return actuator.Traits{Standing: k.Standing} }
-func (k *wordyKnob) Standing(context.Context) *trimtab.Standing {
-	return &trimtab.Standing{Node: "ip-10-12-13-14.eu-central-1.compute", Has: 7.91, Most: 4.5, By: k.words}
+func (k *wordyKnob) Traits() actuator.Traits        { return actuator.Traits{Status: k.Status} }
+func (k *wordyKnob) Status(context.Context) *trimtab.KnobStatus {
+	return &trimtab.KnobStatus{Node: "ip-10-12-13-14.eu-central-1.compute", Has: 7.91, Most: 4.5, By: k.words}
 }
 
 // countedKnob counts what is closed.

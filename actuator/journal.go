@@ -22,9 +22,9 @@ type Journal interface {
 	Close() error
 }
 
-// tellDamage reports how many places of the journal could not be read, and how many baselines
+// reportDamage reports how many places of the journal could not be read, and how many baselines
 // could.
-func (a *Actuator) tellDamage(places, baselines int) {
+func (a *Actuator) reportDamage(places, baselines int) {
 	damage := hostfs.Damage{}
 	if j, ok := a.journal.(*hostfs.Journal); ok {
 		damage = j.Damage()

@@ -305,7 +305,7 @@ func TestTheWatchdogRestoresForAnActuatorThatDiesSlowly(t *testing.T) {
 	h.statuses(h.plan(1, 1, set(0, units(2), units(1))))
 	h.crash()
 	for _, name := range []string{"lock", "actuator"} {
-		lock, err := hostfs.TakeFile(t.Context(), filepath.Join(h.config.Dir, name), 0)
+		lock, err := hostfs.AcquireFile(t.Context(), filepath.Join(h.config.Dir, name), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,10 +7,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// ErrBarred says that the knob can be read but not set, because another program sets it (as long as
+// ErrReadOnly says that the knob can be read but not set, because another program sets it (as long as
 // that program exists), or because this process cannot set it at all. The planner only recommends
 // values for it.
-var ErrBarred = errors.New("it is only recommended")
+var ErrReadOnly = errors.New("it is only recommended")
 
 // Knob is one limit that can be set for one target on this host. An implementation only reads and
 // writes the value; the actuator does the rest: epoch, clamp, compare, journal and lease. It is not
@@ -53,9 +53,9 @@ type Traits struct {
 	// Unit returns the systemd unit whose control group the knob sets; "": it is no unit's. It does
 	// not change.
 	Unit func() string
-	// Place returns the absolute path of what the knob sets, with symbolic links resolved, so that
+	// Location returns the absolute path of what the knob sets, with symbolic links resolved, so that
 	// all processes of this host have the same path for it. Only one process at a time sets it.
-	Place func() (string, error)
+	Location func() (string, error)
 	// Effective returns the value in force. It is for a knob whose values take effect some time
 	// after they were written, or never. Read then returns the value written last.
 	Effective func(ctx context.Context) (trimtab.Amount, error)
@@ -73,9 +73,9 @@ type Traits struct {
 	// A heartbeat reads a knob with an unchanged mark only every ten seconds, so a change that
 	// comes only from the passing of time is seen that late. A plan always reads it.
 	Mark func() Mark
-	// Standing returns where in a cluster the knob's instance is, and what limits it from above;
+	// Status returns where in a cluster the knob's instance is, and what limits it from above;
 	// nil: unknown.
-	Standing func(ctx context.Context) *trimtab.Standing
+	Status func(ctx context.Context) *trimtab.KnobStatus
 	// InForce returns why the value read last has no effect; nil: no reason is known.
 	InForce func() error
 	// Floor returns the least value that may be set now, because that much is in use. Nearest does

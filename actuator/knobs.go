@@ -27,18 +27,18 @@ type knobs struct {
 
 // insert adds a knob and keeps the list sorted for find.
 func (ks *knobs) insert(h *managed) {
-	i, _ := ks.place(h.KnobID)
+	i, _ := ks.index(h.KnobID)
 	ks.all = slices.Insert(ks.all, i, h)
 }
 
-// place returns the index of the knob with that name, or the index at which it would be inserted.
-func (ks *knobs) place(id trimtab.KnobID) (i int, there bool) {
+// index returns the index of the knob with that name, or the index at which it would be inserted.
+func (ks *knobs) index(id trimtab.KnobID) (i int, there bool) {
 	return slices.BinarySearchFunc(ks.all, id, func(h *managed, id trimtab.KnobID) int { return h.Compare(id) })
 }
 
 // find returns the knob with that name, or nil.
 func (ks *knobs) find(id trimtab.KnobID) *managed {
-	if i, ok := ks.place(id); ok {
+	if i, ok := ks.index(id); ok {
 		return ks.all[i]
 	}
 	return nil
@@ -64,7 +64,7 @@ func (ks *knobs) restorable() []*managed {
 // holds reports whether a knob was written and not restored.
 func (ks *knobs) holds() bool {
 	p := ks.parent
-	return p != nil && p.turned() || slices.ContainsFunc(ks.all, (*managed).turned)
+	return p != nil && p.journaled() || slices.ContainsFunc(ks.all, (*managed).journaled)
 }
 
 // where returns the knobs for which is returns true.
@@ -77,8 +77,8 @@ func (ks *knobs) where(is func(*managed) bool) (all []*managed) {
 	return all
 }
 
-// turned reports whether the knob was written, and not restored since.
-func (h *managed) turned() bool { return h.entry != nil }
+// journaled reports whether the knob was written, and not restored since.
+func (h *managed) journaled() bool { return h.entry != nil }
 
 // sumWith returns the sum of the targets that share the capacity, with h at v.
 func (ks *knobs) sumWith(h *managed, v trimtab.Amount) float64 {
@@ -218,9 +218,9 @@ type block struct {
 	// clock.
 	abandoned      string
 	abandonedUntil time.Duration
-	// barred is why a write would be refused, for a knob in mode recommend. It is a problem only
+	// readOnly is why a write would be refused, for a knob in mode recommend. It is a problem only
 	// when a person wants to apply a plan.
-	barred string
+	readOnly string
 }
 
 // freshness says when a knob with a [Mark] must be read again.
@@ -245,8 +245,8 @@ type reading struct {
 	effective *trimtab.Amount
 	// floor is the amount in use, below which the knob cannot be set; 0 for most.
 	floor float64
-	// standing is where the knob's instance is in a cluster, and what limits it from above.
-	standing *trimtab.Standing
+	// knobStatus is where the knob's instance is in a cluster, and what limits it from above.
+	knobStatus *trimtab.KnobStatus
 }
 
 // loan is the fast loop's state of a knob.
@@ -283,7 +283,7 @@ func (h *managed) observeFloor(ctx context.Context) {
 func (h *managed) amount() float64 { return h.bounded(h.now) }
 
 func (h *managed) bounded(v trimtab.Amount) float64 {
-	if v = h.standing.Cap(v); v.Unlimited {
+	if v = h.knobStatus.Cap(v); v.Unlimited {
 		return h.Max
 	}
 	return v.Value
@@ -292,7 +292,7 @@ func (h *managed) bounded(v trimtab.Amount) float64 {
 // highest returns the upper bound of what may be set now: the knob's Max, or less if a limit above
 // it allows only less.
 func (h *managed) highest() float64 {
-	most := h.standing.Cap(trimtab.Units(h.Max)).Value
+	most := h.knobStatus.Cap(trimtab.Units(h.Max)).Value
 	if most == h.Max {
 		return most
 	}

@@ -14,7 +14,7 @@ import (
 func (ks *knobs) probe(ctx context.Context, h *managed) {
 	err := h.Knob.Probe(ctx)
 	if err == nil && h.Mode == trimtab.Act {
-		if err = h.Knob.MayWrite(ctx); errors.Is(err, ErrBarred) {
+		if err = h.Knob.MayWrite(ctx); errors.Is(err, ErrReadOnly) {
 			err = nil // observeBar handles this
 		}
 	}
@@ -56,7 +56,7 @@ func (ks *knobs) observe(ctx context.Context, h *managed) bool {
 		ks.notify()
 	}
 	h.observeFloor(ctx)
-	ks.observeStanding(ctx, h)
+	ks.observeStatus(ctx, h)
 	ks.judge(h, before)
 	if why := h.can.notInForce(); why != "" && !h.block.foreign {
 		ks.setProblem(h, why)
@@ -87,37 +87,37 @@ func (ks *knobs) observeBar(ctx context.Context, h *managed) {
 		return
 	}
 	barred := ""
-	if err := h.Knob.MayWrite(ctx); err != nil && (h.Mode == trimtab.Recommend || errors.Is(err, ErrBarred)) {
+	if err := h.Knob.MayWrite(ctx); err != nil && (h.Mode == trimtab.Recommend || errors.Is(err, ErrReadOnly)) {
 		barred = err.Error()
 	}
 	if h.block.touched != nil && h.block.touched.Twice {
 		barred = h.block.touched.Why
 	}
-	if barred != h.block.barred {
-		h.block.barred = barred
+	if barred != h.block.readOnly {
+		h.block.readOnly = barred
 		ks.notify()
 	}
 }
 
-// observeStanding records where the knob's instance is in a cluster, and its state.
-func (ks *knobs) observeStanding(ctx context.Context, h *managed) {
-	if h.can.Standing == nil {
+// observeStatus records where the knob's instance is in a cluster, and its state.
+func (ks *knobs) observeStatus(ctx context.Context, h *managed) {
+	if h.can.Status == nil {
 		return
 	}
-	now := h.can.Standing(ctx)
+	now := h.can.Status(ctx)
 	if now != nil && now.Caps && now.Most >= h.Max {
 		now = nil // there is more room above the knob than it may have
 	}
 	if now != nil && now.Caps && ks.config.Shared && h.can.Shared != nil && ks.parent != nil && ks.parent.entry != nil && same(trimtab.Units(now.Most), ks.parent.now) {
 		now = nil // the parent's limit is the sum of the shares, and changes with them
 	}
-	if reflect.DeepEqual(now, h.standing) {
+	if reflect.DeepEqual(now, h.knobStatus) {
 		return
 	}
-	if !same(now.Cap(h.now), h.standing.Cap(h.now)) {
+	if !same(now.Cap(h.now), h.knobStatus.Cap(h.now)) {
 		h.since = ks.clock.wall()
 	}
-	h.standing = now
+	h.knobStatus = now
 	ks.notify()
 }
 

@@ -24,8 +24,8 @@ type owner struct {
 	// Dir is the directory of its journal.
 	Dir string `json:"dir"`
 	trimtab.KnobID
-	Place string    `json:"place"`
-	Since time.Time `json:"since"`
+	Location string    `json:"place"`
+	Since    time.Time `json:"since"`
 }
 
 func (o *owner) String() string {
@@ -69,12 +69,12 @@ func lockPath(dir, resource, place string) string {
 	return filepath.Join(dir, filepath.Base(resource)+"-"+hex.EncodeToString(sum[:8])+".lock")
 }
 
-// place returns the knob's location; "": unknown.
-func (t *Traits) place() string {
-	if t.Place == nil {
+// location returns the knob's location; "": unknown.
+func (t *Traits) location() string {
+	if t.Location == nil {
 		return ""
 	}
-	if place, err := t.Place(); err == nil {
+	if place, err := t.Location(); err == nil {
 		return place
 	}
 	return ""
@@ -83,10 +83,10 @@ func (t *Traits) place() string {
 // lockKnob takes the lock of a knob. It returns no lock, and no error, without a lock directory,
 // for a knob without a location, and for one that is gone.
 func lockKnob(ctx context.Context, dir, resource string, can *Traits, wait time.Duration) (lock *hostfs.Lock, last owner, place string, err error) {
-	if dir == "" || can.Place == nil {
+	if dir == "" || can.Location == nil {
 		return nil, owner{}, "", nil
 	}
-	if place, err = can.Place(); err != nil {
+	if place, err = can.Location(); err != nil {
 		if errors.Is(err, os.ErrNotExist) {
 			err = nil
 		}
@@ -98,7 +98,7 @@ func lockKnob(ctx context.Context, dir, resource string, can *Traits, wait time.
 		return nil, owner{}, "", fmt.Errorf("make directory of locks: %w", err)
 	}
 	path := lockPath(dir, resource, place)
-	lock, err = hostfs.TakeFile(ctx, path, wait)
+	lock, err = hostfs.AcquireFile(ctx, path, wait)
 	return lock, readMark(path), place, err
 }
 
@@ -206,22 +206,22 @@ func (ks *knobs) inherit(ctx context.Context, h *managed, last *owner, place str
 // at returns the journal entry for the knob at a location, or nil.
 func (s *stored) at(place, resource string, reopen func([]byte) (Knob, error)) *entry {
 	for _, e := range s.entries {
-		if e.Resource == resource && placeOf(e, reopen) == place {
+		if e.Resource == resource && locationOf(e, reopen) == place {
 			return e
 		}
 	}
 	return nil
 }
 
-// placeOf returns the location of the knob of a journal entry; "": unknown.
-func placeOf(e *entry, reopen func([]byte) (Knob, error)) string {
+// locationOf returns the location of the knob of a journal entry; "": unknown.
+func locationOf(e *entry, reopen func([]byte) (Knob, error)) string {
 	k, err := reopen(e.Undo)
 	if err != nil {
 		return ""
 	}
 	defer func() { _ = k.Close() }() // it was opened only to read
 	can := k.Traits()
-	return can.place()
+	return can.location()
 }
 
 // disown releases the lock of a knob that is set only when a person applies a plan.
@@ -275,10 +275,10 @@ func lastOwner(ctx context.Context, locks, dir, resource string, can *Traits, re
 	}
 }
 
-// Places returns the locations that have a lock file for one of the resources, and for each whether
+// Locations returns the locations that have a lock file for one of the resources, and for each whether
 // it is in use: by a live process, or by the journal of a dead one that still has a baseline to
 // restore. A kind whose knobs leave something behind calls it before it removes what is not in use.
-func Places(ctx context.Context, locks string, resources ...string) (map[string]bool, error) {
+func Locations(ctx context.Context, locks string, resources ...string) (map[string]bool, error) {
 	entries, err := os.ReadDir(locks)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("list locks of knobs: %w", err)
@@ -290,10 +290,10 @@ func Places(ctx context.Context, locks string, resources ...string) (map[string]
 		}
 		path := filepath.Join(locks, e.Name())
 		mark := readMark(path)
-		if !strings.HasSuffix(e.Name(), ".lock") || !slices.Contains(resources, mark.Resource) || mark.Place == "" {
+		if !strings.HasSuffix(e.Name(), ".lock") || !slices.Contains(resources, mark.Resource) || mark.Location == "" {
 			continue
 		}
-		places[mark.Place] = places[mark.Place] || hostfs.Taken(ctx, path) || mark.pending()
+		places[mark.Location] = places[mark.Location] || hostfs.Locked(ctx, path) || mark.pending()
 	}
 	return places, nil
 }
@@ -314,7 +314,7 @@ func journalsOf(locks string) (map[string]bool, error) {
 		if mark.Dir == "" || journals[mark.Dir] {
 			continue
 		}
-		_, err := os.Stat(mark.Place)
+		_, err := os.Stat(mark.Location)
 		journals[mark.Dir] = !errors.Is(err, os.ErrNotExist)
 	}
 	return journals, nil
@@ -332,12 +332,12 @@ func (o *owner) pending() bool {
 	})
 }
 
-// maxTurned bounds the result of Turned.
-const maxTurned = 100
+// maxWritten bounds the result of Turned.
+const maxWritten = 100
 
-// Turned lists the knobs that the actuator with a journal in dir was the last to change, by the
+// Written lists the knobs that the actuator with a journal in dir was the last to change, by the
 // lock files. People need it if the journal is lost. A listed knob may have its baseline already.
-func Turned(locks, dir string) (all []string) {
+func Written(locks, dir string) (all []string) {
 	entries, err := os.ReadDir(locks)
 	if err != nil {
 		return nil
@@ -346,8 +346,8 @@ func Turned(locks, dir string) (all []string) {
 		dir = abs
 	}
 	for _, e := range entries {
-		if mark := readMark(filepath.Join(locks, e.Name())); mark.Dir == dir && mark.Place != "" && len(all) < maxTurned {
-			all = append(all, fmt.Sprintf("%s of %s: %s", mark.Resource, mark.Name(), mark.Place))
+		if mark := readMark(filepath.Join(locks, e.Name())); mark.Dir == dir && mark.Location != "" && len(all) < maxWritten {
+			all = append(all, fmt.Sprintf("%s of %s: %s", mark.Resource, mark.Name(), mark.Location))
 		}
 	}
 	return all

@@ -144,7 +144,7 @@ func (g *groupAbove) note(why, remedy string) {
 	}
 	if g.why != why {
 		g.why, g.remedy = why, remedy
-		g.tellProblem("the group above the pool's", why, remedy)
+		g.reportProblem("the group above the pool's", why, remedy)
 	}
 }
 

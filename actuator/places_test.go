@@ -12,13 +12,13 @@ func TestAPlaceIsSomebodysWhileItsOwnerLivesOrAJournalHasItsBaseline(t *testing.
 	h.statuses(h.plan(1, 1, set(0, units(2), units(1))))
 	want := func(when string, first, second bool) {
 		t.Helper()
-		got, err := actuator.Places(t.Context(), h.config.LockDir, "cpu")
+		got, err := actuator.Locations(t.Context(), h.config.LockDir, "cpu")
 		if err != nil || len(got) != 2 || got[h.knobs[0].Path] != first || got[h.knobs[1].Path] != second {
 			t.Errorf("%s: %v, %v", when, got, err)
 		}
 	}
 	want("it lives", true, true)
-	if got, err := actuator.Places(t.Context(), h.config.LockDir, "llc", "membw"); err != nil || len(got) > 0 {
+	if got, err := actuator.Locations(t.Context(), h.config.LockDir, "llc", "membw"); err != nil || len(got) > 0 {
 		t.Errorf("of other resources: %v, %v", got, err)
 	}
 	h.crash()
@@ -33,7 +33,7 @@ func TestAPlaceIsSomebodysWhileItsOwnerLivesOrAJournalHasItsBaseline(t *testing.
 		t.Fatal(err)
 	}
 	want("the journal is gone", false, false)
-	if got, err := actuator.Places(t.Context(), h.dir+"/nowhere", "cpu"); err != nil || len(got) > 0 {
+	if got, err := actuator.Locations(t.Context(), h.dir+"/nowhere", "cpu"); err != nil || len(got) > 0 {
 		t.Errorf("of no directory: %v, %v", got, err)
 	}
 }

@@ -29,7 +29,7 @@ type executor struct {
 	lending   *lending
 	host      *host
 	above     *groupAbove
-	wishes    *wishes
+	approvals *approvals
 	paced     paced
 	// unfinished is the plan whose next step has not come yet.
 	unfinished *unfinished
@@ -69,7 +69,7 @@ func (a *Actuator) onPlan(ctx context.Context, b bus.Bus, d bus.Delivery) error 
 	if !ok {
 		return nil
 	}
-	a.awaitWish(ctx, p)
+	a.awaitApproval(ctx, p)
 	return b.Publish(ctx, a.Handle(ctx, p))
 }
 
@@ -88,7 +88,7 @@ func (a *Actuator) Handle(ctx context.Context, p *trimtab.Plan) *trimtab.Outcome
 	kind, why, again := x.fence.check(p)
 	if why == "" && again == nil && x.knobs.applies(p) {
 		s.applies = true
-		kind, why = "refused", x.wishes.refusal(p.Applies, p.Epoch, p.Sequence)
+		kind, why = "refused", x.approvals.refusal(p.Applies, p.Epoch, p.Sequence)
 	}
 	switch {
 	case again != nil:
@@ -121,7 +121,7 @@ func (x *executor) execute(ctx context.Context, s *step) {
 		return
 	}
 	if s.applies {
-		x.wishes.grant(s.Applies, s.Epoch, s.Sequence)
+		x.approvals.grant(s.Applies, s.Epoch, s.Sequence)
 	}
 	x.count("accepted")
 	had, _ := x.host.sums(nil)
@@ -157,10 +157,10 @@ func (x *executor) prepare(ctx context.Context, s *step) {
 		}
 	}
 	// A plan that a person applies is not carried out in part.
-	if i := slices.IndexFunc(s.moves, func(m *move) bool { return m.knob.block.barred != "" }); i >= 0 {
+	if i := slices.IndexFunc(s.moves, func(m *move) bool { return m.knob.block.readOnly != "" }); i >= 0 {
 		h := s.moves[i].knob
 		for _, m := range s.moves {
-			refuse(m.result, fmt.Sprintf("not applied, for %s: %s", h.Workload, h.block.barred))
+			refuse(m.result, fmt.Sprintf("not applied, for %s: %s", h.Workload, h.block.readOnly))
 		}
 		s.moves = nil
 	}
@@ -180,7 +180,7 @@ func (x *executor) prepare(ctx context.Context, s *step) {
 			action: &trimtab.Action{KnobID: e.KnobID, Expect: e.At, Set: e.At, Envelope: e.Envelope, Mode: trimtab.Act},
 			result: &trimtab.Result{KnobID: e.KnobID, Asked: e.At},
 		}
-		if x.judge(ctx, s, m) && h.block.barred == "" {
+		if x.judge(ctx, s, m) && h.block.readOnly == "" {
 			s.moves = append(s.moves, m)
 		}
 	}
@@ -210,7 +210,7 @@ func (x *executor) judge(ctx context.Context, s *step, m *move) bool {
 	case m.action.Set.Less(clamped) && h.least() > h.Min:
 		r.Reason = fmt.Sprintf("clamped from %v to %v: so much is in use", m.action.Set, clamped)
 	case h.highest() < h.Max && clamped.Less(m.action.Set):
-		r.Reason = fmt.Sprintf("clamped from %v to %v: %s gives no more", m.action.Set, clamped, h.standing.By)
+		r.Reason = fmt.Sprintf("clamped from %v to %v: %s gives no more", m.action.Set, clamped, h.knobStatus.By)
 	default:
 		r.Reason = fmt.Sprintf("clamped from %v to the bounds %v to %v", m.action.Set, h.Min, h.Max)
 	}
@@ -239,7 +239,7 @@ func (x *executor) judge(ctx context.Context, s *step, m *move) bool {
 		}
 		// This affects only the present plan: a knob in mode recommend does not stop other
 		// processes.
-		h.block.barred, h.block.contested = why, ""
+		h.block.readOnly, h.block.contested = why, ""
 	}
 	return true
 }
@@ -295,7 +295,7 @@ func (x *executor) commit(s *step) error {
 	for i, m := range s.moves {
 		m.knob.entry = entries[i]
 	}
-	x.fence.take(at, until)
+	x.fence.adopt(at, until)
 	return nil
 }
 

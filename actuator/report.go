@@ -35,8 +35,8 @@ type Report struct {
 	Left int `json:"left,omitempty"`
 }
 
-// maxTold bounds the failures that an error lists.
-const maxTold = 20
+// maxReported bounds the failures that an error lists.
+const maxReported = 20
 
 // Err returns the joined failures, and an error if baselines are left. A refused knob is not a
 // failure.
@@ -47,12 +47,12 @@ func (r Report) Err() error {
 		if i.Status != trimtab.Failed {
 			continue
 		}
-		if failed++; failed <= maxTold {
+		if failed++; failed <= maxReported {
 			errs = append(errs, fmt.Errorf("restore %s: %s", i.Name(), i.Reason))
 		}
 	}
-	if failed > maxTold {
-		errs = append(errs, fmt.Errorf("restore: %d more failed", failed-maxTold))
+	if failed > maxReported {
+		errs = append(errs, fmt.Errorf("restore: %d more failed", failed-maxReported))
 	}
 	if r.Left > 0 {
 		errs = append(errs, fmt.Errorf("%d baselines are left in the journal, which time did not suffice for: trimtab puts them back when it starts again, and `trimtab restore` without a start", r.Left))

@@ -22,7 +22,7 @@ func Restore(ctx context.Context, dir string, reopen func(undo []byte) (Knob, er
 	if _, err := os.Stat(dir); err != nil {
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
-	lock, err := hostfs.TakeLock(ctx, dir, restoreWait)
+	lock, err := hostfs.AcquireLock(ctx, dir, restoreWait)
 	if err != nil {
 		return Report{}, fmt.Errorf("restore: %w", err)
 	}
@@ -293,8 +293,8 @@ func putBack(ctx context.Context, u *undoing, it *Restored) {
 		}
 	}
 	err := knob.Write(ctx, goal)
-	if u.can.Standing != nil && errors.Is(err, trimtab.ErrRefused) {
-		if above := u.can.Standing(ctx); !same(above.Cap(goal), goal) {
+	if u.can.Status != nil && errors.Is(err, trimtab.ErrRefused) {
+		if above := u.can.Status(ctx); !same(above.Cap(goal), goal) {
 			goal = knob.Nearest(above.Cap(goal))
 			it.Reason = fmt.Sprintf("baseline %v, but %s gives %v", it.Baseline, above.By, goal)
 			err = knob.Write(ctx, goal)

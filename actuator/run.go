@@ -97,7 +97,7 @@ func (a *Actuator) report(ctx context.Context, b bus.Bus) {
 	var last *trimtab.Holding // the holding published last
 	for beats := 1; ; beats++ {
 		again := time.Duration(beats)*a.config.Heartbeat >= a.repeat()
-		if h := a.Holding(); last == nil || again || news(last, h) {
+		if h := a.Holding(); last == nil || again || changed(last, h) {
 			publish, cancel := context.WithTimeout(ctx, 5*a.config.Heartbeat)
 			last, beats = h, 0
 			if err := b.Publish(publish, h); err != nil && ctx.Err() == nil {
@@ -126,9 +126,9 @@ func (a *Actuator) repeat() time.Duration {
 	return a.config.Repeat
 }
 
-// news reports whether two holdings differ in more than the time, the rest of the lease, and the
+// changed reports whether two holdings differ in more than the time, the rest of the lease, and the
 // current usage.
-func news(before, now *trimtab.Holding) bool {
+func changed(before, now *trimtab.Holding) bool {
 	if before.Epoch != now.Epoch || before.Sequence != now.Sequence || before.Paused != now.Paused ||
 		(before.LeaseLeft > 0) != (now.LeaseLeft > 0) || before.Divided != now.Divided || before.Pace != now.Pace || !maps.Equal(before.Capacity, now.Capacity) {
 		return true
@@ -139,8 +139,8 @@ func news(before, now *trimtab.Holding) bool {
 		x.Effective, y.Effective = nil, nil
 		x.Fast, y.Fast = nil, nil
 		x.Floor, x.Min, y.Floor, y.Min = 0, 0, 0, 0
-		same = same && (x.Standing == y.Standing || reflect.DeepEqual(x.Standing, y.Standing))
-		x.Standing, y.Standing = nil, nil
+		same = same && (x.Status == y.Status || reflect.DeepEqual(x.Status, y.Status))
+		x.Status, y.Status = nil, nil
 		return same && x == y
 	})
 }

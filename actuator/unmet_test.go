@@ -24,7 +24,7 @@ func unmet(h *host, what string) (why, do string) {
 
 func TestAFastLoopWhoseGroupAboveCannotBeSetSaysSoBeforeAPlanWantsIt(t *testing.T) {
 	h, _ := quickHost(t, 1, 2)
-	above := &quickKnob{fileKnob: &fileKnob{Path: filepath.Join(h.dir, "above"), barred: true}}
+	above := &quickKnob{fileKnob: &fileKnob{Path: filepath.Join(h.dir, "above"), readOnly: true}}
 	h.put(above.fileKnob, units(8))
 	h.config.Parent = above
 	h.open()
@@ -32,7 +32,7 @@ func TestAFastLoopWhoseGroupAboveCannotBeSetSaysSoBeforeAPlanWantsIt(t *testing.
 	if !strings.Contains(why, "no quota moves between rounds: the group above cannot be set: ") || !strings.Contains(why, "somebody else's") || !strings.Contains(do, "take fast.parent out") {
 		t.Errorf("%q, do %q", why, do)
 	}
-	above.barred = false
+	above.readOnly = false
 	if o := h.Handle(t.Context(), h.withEnvelopes(1, 3, 1, 2)); o.Refused != "" {
 		t.Fatal(o.Refused)
 	}

@@ -46,7 +46,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 	ended := make(chan struct{})
 	var at time.Duration // when parent ended, set before ended is closed
 	// The pipe of a dying process may be closed before its locks are released.
-	there := func() bool { return hostfs.Taken(ctx, presencePath(dir)) }
+	there := func() bool { return hostfs.Locked(ctx, presencePath(dir)) }
 	successor := func() bool { return hostfs.BootTime()-at > dying && there() }
 	if p := watchdog.Inherited(parent); p != nil {
 		go p.GuardPartner(ended, func() bool {
@@ -76,7 +76,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 		case successor():
 			return Report{}, nil // another actuator runs here, with its own watchdogs
 		case left == 0:
-			lock, err := hostfs.TakeLock(ctx, dir, 0)
+			lock, err := hostfs.AcquireLock(ctx, dir, 0)
 			if err == nil {
 				defer lock.Close()
 				return w.restore(ctx, false)
@@ -86,7 +86,7 @@ func watchAndRestore(ctx context.Context, dir string, parent io.Reader, reopen f
 			}
 			left = 20 * time.Millisecond // the other watchdog restores, or an actuator starts
 		case borrowed == 0 && !returned:
-			if lock, err := hostfs.TakeLock(ctx, dir, 0); err == nil { // else the other watchdog does it
+			if lock, err := hostfs.AcquireLock(ctx, dir, 0); err == nil { // else the other watchdog does it
 				_, err = w.restore(ctx, true)
 				returned = err == nil // on an error it tries again
 				_ = lock.Close()

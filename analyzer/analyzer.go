@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// maxTold bounds the number of hosts whose holding times are remembered.
-const maxTold = 10_000
+// maxReported bounds the number of hosts whose holding times are remembered.
+const maxReported = 10_000
 
 // Analyzer is the learn step of the loop; make one with [New]. It implements trimtab.Step,
 // trimtab.Parted and trimtab.Counted.
@@ -29,8 +29,8 @@ type Analyzer struct {
 	about  map[string][]*workload
 	room   int
 	forgot time.Time
-	// told is, by key, the time of the latest holding, by the clock of its host.
-	told map[string]time.Time
+	// reportedAt is, by key, the time of the latest holding, by the clock of its host.
+	reportedAt map[string]time.Time
 	// beside has the hosts on which best-effort jobs run.
 	beside beside
 }
@@ -46,7 +46,7 @@ func New(c Config) (*Analyzer, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Analyzer{config: c.withDefaults(), about: map[string][]*workload{}, told: map[string]time.Time{}, beside: beside{}, room: report.MaxKept}
+	a := &Analyzer{config: c.withDefaults(), about: map[string][]*workload{}, reportedAt: map[string]time.Time{}, beside: beside{}, room: report.MaxKept}
 	for _, w := range a.config.Workloads {
 		a.workloads = append(a.workloads, newWorkload(&a.config, a.beside, w))
 	}
@@ -77,7 +77,7 @@ func (a *Analyzer) Step(now time.Time, in trimtab.Value) []trimtab.Value {
 	case *trimtab.Holding:
 		a.holding(now, v)
 	case *colocation.Colocation:
-		a.beside.hear(now, v)
+		a.beside.observe(now, v)
 	default:
 		a.counts.ignored++
 	}
@@ -99,12 +99,12 @@ func (a *Analyzer) sketch(now time.Time, s *trimtab.Sketch) {
 		a.counts.misdated++
 	case s.Requests <= 0:
 		// An interval without requests is not a measurement of load 0.
-		w.samples.arrival.take(s)
+		w.samples.arrival.observe(s)
 		a.counts.empty++
 	default:
-		w.samples.arrival.take(s)
+		w.samples.arrival.observe(s)
 		w.samples.arrival.foretell(s, w.spec.SLO.Latency, a.config.Partitions)
-		w.intervals.takeSketch(s, &a.counts)
+		w.intervals.observeSketch(s, &a.counts)
 	}
 }
 
@@ -123,7 +123,7 @@ func (a *Analyzer) sample(now time.Time, s *trimtab.Sample) {
 	case !a.believed(now, s.Time):
 		a.counts.misdated++
 	default:
-		w.takeSample(s, &a.counts)
+		w.observeSample(s, &a.counts)
 	}
 }
 
@@ -135,8 +135,8 @@ func (a *Analyzer) counter(now time.Time, s *trimtab.Sample) {
 	}
 	switch {
 	case s.Quantity == quantity.Remarks:
-		w.remarks.take(s)
-	case s.Quantity.Counted() && !w.counters.take(s), !w.memories.take(s):
+		w.remarks.observe(s)
+	case s.Quantity.Counted() && !w.counters.observe(s), !w.memories.observe(s):
 		a.counts.overflow++
 	}
 }
@@ -177,7 +177,7 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 	part := *h
 	about = slices.DeleteFunc(about, func(w *workload) bool {
 		part.Targets = own[w.spec.Name]
-		return !w.takeHolding(&part, &a.room, &a.counts)
+		return !w.observeHolding(&part, &a.room, &a.counts)
 	})
 	if a.about[h.Key()] = about; len(about) == 0 {
 		delete(a.about, h.Key())
@@ -189,9 +189,9 @@ func (a *Analyzer) holding(now time.Time, h *trimtab.Holding) {
 // instances would be missing. An old holding that the bus replays to a new subscriber keeps its
 // time: only a host that sends a newer one is still there.
 func (a *Analyzer) dated(now time.Time, h *trimtab.Holding) *trimtab.Holding {
-	last, known := a.told[h.Key()]
-	if known || len(a.told) < maxTold {
-		a.told[h.Key()] = h.Time
+	last, known := a.reportedAt[h.Key()]
+	if known || len(a.reportedAt) < maxReported {
+		a.reportedAt[h.Key()] = h.Time
 	}
 	off := now.Sub(h.Time)
 	if a.believed(now, h.Time) && (off < report.LeastSilence/2 || !known || !h.Time.After(last)) {
@@ -226,7 +226,7 @@ func (a *Analyzer) forget(now time.Time) {
 			}
 		}
 	}
-	maps.DeleteFunc(a.told, func(key string, _ time.Time) bool { return len(a.about[key]) == 0 })
+	maps.DeleteFunc(a.reportedAt, func(key string, _ time.Time) bool { return len(a.about[key]) == 0 })
 }
 
 func byName(x, y *workload) int { return strings.Compare(x.spec.Name, y.spec.Name) }
@@ -248,8 +248,8 @@ func (a *Analyzer) tick(now time.Time) []trimtab.Value {
 	}
 	a.counts.estimates += uint64(len(out))
 	for _, w := range a.workloads {
-		if w.tail.news != nil {
-			out, w.tail.news = append(out, w.tail.news), nil
+		if w.tail.latest != nil {
+			out, w.tail.latest = append(out, w.tail.latest), nil
 		}
 	}
 	return out

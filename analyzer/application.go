@@ -23,18 +23,18 @@ type application struct {
 	members []*workload
 	parts   []part
 	vector  *kernel.Vector
-	// news has the latest contributions of the components that serve the entry's requests, nil if
+	// latest has the latest contributions of the components that serve the entry's requests, nil if
 	// there are none.
-	news *colocation.Contributions
+	latest *colocation.Contributions
 	// rate is the entry's request rate in the latest report, in requests per second.
 	rate float64
 	// fresh: there was a report since the last estimates. moving counts the reports in a row that
 	// were ignored because an allocation changed. aside is why the latest report was ignored.
-	fresh    bool
-	moving   int
-	aside    string
-	told     time.Time
-	toldHold *trimtab.Held
+	fresh         bool
+	moving        int
+	aside         string
+	publishedAt   time.Time
+	publishedHold *trimtab.Held
 }
 
 // part is what the spans of one member show; without spans it is the zero part.
@@ -78,7 +78,7 @@ func newApplication(c *Config, all []*workload) (*application, error) {
 
 // begin forgets everything that was learned.
 func (p *application) begin() (err error) {
-	p.parts, p.rate, p.news = make([]part, len(p.members)), 0, nil
+	p.parts, p.rate, p.latest = make([]part, len(p.members)), 0, nil
 	p.vector, err = kernel.New(kernel.Config{Dimensions: len(p.members), Level: p.config.Level, Points: pointsKept, Joint: jointShare,
 		Length: length, JointLength: length, Wander: 0.2, Ceiling: ceiling})
 	return err
@@ -93,9 +93,9 @@ func (p *application) target() float64 {
 	return p.entry.spec.Target
 }
 
-// take learns from a closed interval of one of the workloads: from a member its sojourn times, from
+// observe learns from a closed interval of one of the workloads: from a member its sojourn times, from
 // the entry the performance that all allocations gave.
-func (p *application) take(w *workload, r *report.Report, s *report.Spans, c *counts) {
+func (p *application) observe(w *workload, r *report.Report, s *report.Spans, c *counts) {
 	if w.member > 0 && s.Visits > 0 && s.Sojourn > 0 && r.Aside == "" && r.Allocation != nil {
 		v := &p.parts[w.member-1]
 		if v.curve.Observe(sojourn.Report{Allocation: *r.Allocation, Rate: s.Load, Mean: 1000 * s.Sojourn / s.Visits}) == nil {
@@ -109,8 +109,8 @@ func (p *application) take(w *workload, r *report.Report, s *report.Spans, c *co
 		return
 	}
 	p.fresh = true
-	if w.tail.news != nil {
-		p.news = w.tail.news
+	if w.tail.latest != nil {
+		p.latest = w.tail.latest
 	}
 	if r.Load != nil {
 		p.rate = *r.Load
@@ -171,9 +171,9 @@ func (p *application) where(from, to time.Time, load float64) (x []float64, tran
 // neither is.
 func (p *application) hold(now time.Time) *trimtab.Held {
 	w := p.entry
-	why := w.lacks(now, quantity.Load)
+	why := w.missingInput(now, quantity.Load)
 	if why == nil {
-		why = w.lacks(now, quantity.Performance)
+		why = w.missingInput(now, quantity.Performance)
 	}
 	if why != nil {
 		why.Text = w.spec.Name + ": " + why.Text
@@ -185,10 +185,10 @@ func (p *application) hold(now time.Time) *trimtab.Held {
 // changed.
 func (p *application) tick(now time.Time) []trimtab.Value {
 	hold := p.hold(now)
-	if !p.fresh && (hold == nil || alike(hold, p.toldHold) && now.Sub(p.told) < p.config.Round) {
+	if !p.fresh && (hold == nil || alike(hold, p.publishedHold) && now.Sub(p.publishedAt) < p.config.Round) {
 		return nil
 	}
-	p.fresh, p.told, p.toldHold = false, now, hold
+	p.fresh, p.publishedAt, p.publishedHold = false, now, hold
 	load := p.entry.forecastLoad()
 	var x []float64
 	if load != nil && load.Upper > 0 && p.vector.Reports() > 0 {

@@ -83,12 +83,12 @@ func (p *application) shares(x []float64) []float64 {
 // added returns each member's part of the sum of contributions to the entry's tail, C_i / Σ C
 // (Rhythm, equation 5); nil if unknown. A negative contribution counts as 0.
 func (p *application) added() []float64 {
-	if p.news == nil || p.news.Levels < 2 {
+	if p.latest == nil || p.latest.Levels < 2 {
 		return nil
 	}
 	out, all := make([]float64, len(p.members)), 0.0
-	for i := range p.news.Servpods {
-		s := &p.news.Servpods[i]
+	for i := range p.latest.Servpods {
+		s := &p.latest.Servpods[i]
 		of := slices.IndexFunc(p.parts, func(m part) bool {
 			_, ours := slices.BinarySearch(m.components, s.Component)
 			return ours

@@ -49,8 +49,8 @@ const (
 	maxArrived = 1e15
 )
 
-// take updates the sums with a sketch.
-func (a *arrival) take(s *trimtab.Sketch) {
+// observe updates the sums with a sketch.
+func (a *arrival) observe(s *trimtab.Sketch) {
 	if s.To.Sub(a.since) > waitsFor {
 		a.waits, a.since = [2]time.Duration{0, a.waits[0]}, s.To
 	}
@@ -141,8 +141,8 @@ func (a *arrival) complete() float64 {
 	return min(1-a.missing, a.requests/(a.requests+a.late))
 }
 
-// lacks returns why the load from spans is incomplete, or nil if it is not.
-func (a *arrival) lacks() *trimtab.Held {
+// missingInput returns why the load from spans is incomplete, or nil if it is not.
+func (a *arrival) missingInput() *trimtab.Held {
 	if a.complete() >= 1-mostLate {
 		return nil
 	}

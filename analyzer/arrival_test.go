@@ -16,7 +16,7 @@ func toldOf(change func(*trimtab.Sketch)) *arrival {
 		from := time.Unix(int64(i), 0)
 		s := &trimtab.Sketch{Workload: "w", From: from, To: from.Add(time.Second), Requests: 20, Wait: 0.3}
 		change(s)
-		a.take(s)
+		a.observe(s)
 	}
 	return &a
 }
@@ -43,7 +43,7 @@ func TestNotesSayWhatIsUnexpectedOfSpans(t *testing.T) {
 		if got := strings.Join(a.notes(), "; "); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
-		if held := a.lacks(); (held != nil) != c.held {
+		if held := a.missingInput(); (held != nil) != c.held {
 			t.Errorf("%s: held %v, want %v", c.name, held, c.held)
 		}
 	}
@@ -102,7 +102,7 @@ func TestWhatHasComeSinceTheReportIsTold(t *testing.T) {
 		var a arrival
 		to := time.Unix(1000, 0)
 		s := &trimtab.Sketch{Workload: "w", From: to.Add(-time.Second), To: to, Requests: 20, Wait: 5, Threshold: c.threshold, Newer: c.newer}
-		a.take(s)
+		a.observe(s)
 		a.foretell(s, 100*time.Millisecond, 1)
 		got := a.newer(to.Add(5*time.Second + c.after))
 		if (got == nil) != (c.want == nil) || got != nil && *got != *c.want {

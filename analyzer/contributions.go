@@ -14,29 +14,29 @@ type tail struct {
 	config *Config
 	spec   *Workload
 	live   *contribution.Live // nil: no latency SLO
-	// news has the contributions of the latest report, until they are published.
-	news   *colocation.Contributions
+	// latest has the contributions of the latest report, until they are published.
+	latest *colocation.Contributions
 	beside beside // see [Analyzer]
 }
 
 // begin resets what was learned.
 func (l *tail) begin() {
-	l.live, l.news = nil, nil
+	l.live, l.latest = nil, nil
 	if slo := l.spec.SLO; slo.Latency > 0 {
 		l.live = contribution.NewLive(contribution.Objective{
 			Workload: l.spec.Name, SLO: slo.Latency.Seconds(), Quantile: slo.Fraction, MaxLoad: l.spec.MaxLoad, Servpods: l.spec.Servpods})
 	}
 }
 
-// take adds the spans of an interval.
-func (l *tail) take(end time.Time, s *report.Spans) {
+// observe adds the spans of an interval.
+func (l *tail) observe(end time.Time, s *report.Spans) {
 	if l.live == nil {
 		return
 	}
 	from := end.Add(-l.config.Report)
-	l.live.Take(contribution.Interval{From: from, To: end, Requests: s.Requests, Latency: &s.Latency, Servpods: s.Servpods, Calls: s.Calls,
+	l.live.Observe(contribution.Interval{From: from, To: end, Requests: s.Requests, Latency: &s.Latency, Servpods: s.Servpods, Calls: s.Calls,
 		Beside: l.beside.ran(s.Servpods, from)})
-	l.news = l.live.Report(end)
+	l.latest = l.live.Report(end)
 }
 
 // beside has, by host, until when best-effort jobs are known or assumed to run there.
@@ -46,9 +46,9 @@ type beside map[string]time.Time
 // often, and at once when it changes.
 const besideFor = time.Minute
 
-// hear records whether best-effort jobs run on a host.
-func (b beside) hear(now time.Time, c *colocation.Colocation) {
-	if _, known := b[c.Host]; !known && len(b) >= maxTold {
+// observe records whether best-effort jobs run on a host.
+func (b beside) observe(now time.Time, c *colocation.Colocation) {
+	if _, known := b[c.Host]; !known && len(b) >= maxReported {
 		return
 	}
 	switch {

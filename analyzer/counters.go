@@ -31,8 +31,8 @@ type counters struct {
 	newest map[counterKey]*trimtab.Sample
 }
 
-// take keeps a sample, and returns false if there is no space for it.
-func (c *counters) take(s *trimtab.Sample) bool {
+// observe keeps a sample, and returns false if there is no space for it.
+func (c *counters) observe(s *trimtab.Sample) bool {
 	k := counterKey{s.Quantity, s.Host, s.Instance}
 	old, known := c.newest[k]
 	switch {

@@ -27,13 +27,13 @@ func TestCountersAreToldOverAllInstances(t *testing.T) {
 		of(quantity.PageFaults, "a", 7), missing,
 		of(quantity.RunDelay, "", 0.5),
 	} {
-		if !c.take(s) {
+		if !c.observe(s) {
 			t.Fatal(s)
 		}
 	}
 	old := of(quantity.RunDelay, "", 0.9)
 	old.Time = now.Add(-time.Minute)
-	c.take(old) // late: it counts no more
+	c.observe(old) // late: it counts no more
 	want := []trimtab.Input{
 		{Name: "context_switches", Value: 15, Age: 2, Source: "perf, sum of 2"},
 		{Name: "cpi", Value: 3, Age: 2, Source: "perf, highest of 3"},
@@ -53,7 +53,7 @@ func TestCountersOfInventedInstancesAreBounded(t *testing.T) {
 	var c counters
 	taken := 0
 	for i := range 2 * maxCounters {
-		if c.take(&trimtab.Sample{Workload: "w", Host: "h", Instance: fmt.Sprint(i), Quantity: quantity.CPI, Time: time.Unix(1, 0)}) {
+		if c.observe(&trimtab.Sample{Workload: "w", Host: "h", Instance: fmt.Sprint(i), Quantity: quantity.CPI, Time: time.Unix(1, 0)}) {
 			taken++
 		}
 	}
@@ -65,7 +65,7 @@ func TestCountersOfInventedInstancesAreBounded(t *testing.T) {
 func TestACounterWithTooLongATextIsNotTold(t *testing.T) {
 	var c counters
 	long := &trimtab.Sample{Workload: "w", Quantity: quantity.CPI, Time: time.Unix(1, 0), Missing: strings.Repeat("x", valid.MaxText)}
-	if c.take(long) || len(c.inputs(time.Unix(2, 0))) != 0 {
+	if c.observe(long) || len(c.inputs(time.Unix(2, 0))) != 0 {
 		t.Error("it was taken")
 	}
 }

@@ -67,7 +67,7 @@ func (a *Analyzer) Counts(yield func(name string, value float64, labels ...strin
 	yield("trimtab_learn_workloads", float64(len(a.workloads)))
 	held := 0
 	for _, w := range a.workloads {
-		if w.toldHold != nil {
+		if w.publishedHold != nil {
 			held++
 		}
 	}

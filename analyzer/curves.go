@@ -131,7 +131,7 @@ func (k *curves) revise(v *interval, end time.Time) bool {
 		running = append(running, s.Versions...)
 	}
 	slices.Sort(running)
-	if !k.versions.take(end, slices.Compact(running), calm*k.config.Round) {
+	if !k.versions.observe(end, slices.Compact(running), calm*k.config.Round) {
 		return false
 	}
 	learners := []learn.Learner{k.learner, k.proxy, k.fixed.learner}
@@ -160,9 +160,9 @@ type versions struct {
 	revised time.Time
 }
 
-// take records the versions that run at now, and reports whether one is new. The first ones ever
+// observe records the versions that run at now, and reports whether one is new. The first ones ever
 // observed are not new: the curve is learned from them.
-func (v *versions) take(now time.Time, running []string, gap time.Duration) bool {
+func (v *versions) observe(now time.Time, running []string, gap time.Duration) bool {
 	first, fresh := len(v.known) == 0, false
 	for _, name := range running[:min(len(running), maxKnown)] {
 		if slices.Contains(v.known, name) {

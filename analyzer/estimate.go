@@ -18,7 +18,7 @@ func (w *workload) hold(now time.Time) *trimtab.Held {
 	}
 	r := &w.last
 	if w.samples.from(quantity.Load) == FromSpans {
-		if why := w.samples.arrival.lacks(); why != nil {
+		if why := w.samples.arrival.missingInput(); why != nil {
 			return why
 		}
 	}
@@ -26,15 +26,15 @@ func (w *workload) hold(now time.Time) *trimtab.Held {
 		if q == quantity.Performance && (w.curves.learner == nil || r.Performance == nil && w.idle(now)) {
 			continue
 		}
-		if why := w.lacks(now, q); why != nil {
+		if why := w.missingInput(now, q); why != nil {
 			return why
 		}
 	}
 	return nil
 }
 
-// lacks returns what is wrong with the load or the performance, or nil.
-func (w *workload) lacks(now time.Time, q quantity.Quantity) *trimtab.Held {
+// missingInput returns what is wrong with the load or the performance, or nil.
+func (w *workload) missingInput(now time.Time, q quantity.Quantity) *trimtab.Held {
 	from, v, at := w.spec.LoadFrom, w.last.Load, w.last.LoadAt
 	if q == quantity.Performance {
 		from, v, at = w.spec.PerformanceFrom, w.last.Performance, w.last.PerfAt
@@ -42,7 +42,7 @@ func (w *workload) lacks(now time.Time, q quantity.Quantity) *trimtab.Held {
 	if v == nil {
 		at = time.Time{}
 	}
-	return w.samples.lacks(now, q, from, at)
+	return w.samples.missingInput(now, q, from, at)
 }
 
 // alike reports whether two reasons are of the same kind and differ only in their texts.
@@ -62,7 +62,7 @@ func (w *workload) estimate(now time.Time, hold *trimtab.Held, in standIn) *trim
 		Window:      trimtab.SecondsOf(r.Window),
 		Allocation:  r.Allocation,
 		Latency:     r.Latency,
-		Observed:    w.observed.told(),
+		Observed:    w.observed.result(),
 		Model:       "none",
 		Hold:        hold,
 		Load:        w.forecastLoad(),
@@ -155,8 +155,8 @@ func (w *workload) inputs(now time.Time) []trimtab.Input {
 		in = append(in, a)
 	}
 	in = append(in, w.samples.further(now)...)
-	if w.held.loads == nil && w.samples.join.Lacks() != "" {
-		in = append(in, trimtab.Input{Name: "shares", Source: FromSpans, Age: age(now, r.At), Missing: w.samples.join.Lacks()})
+	if w.held.loads == nil && w.samples.join.Missing() != "" {
+		in = append(in, trimtab.Input{Name: "shares", Source: FromSpans, Age: age(now, r.At), Missing: w.samples.join.Missing()})
 	}
 	if r.Aside != "" && w.curves.learner != nil {
 		in = append(in, trimtab.Input{Name: "report", Age: age(now, r.At), Missing: "not learnt from: " + r.Aside})

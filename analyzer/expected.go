@@ -26,9 +26,9 @@ func (p *expected) begin() {
 	}
 }
 
-// take gives the load of the next report to the forecaster, nil if it is missing. It reports
+// observe gives the load of the next report to the forecaster, nil if it is missing. It reports
 // whether the forecaster accepted it.
-func (p *expected) take(load *float64) bool {
+func (p *expected) observe(load *float64) bool {
 	if load == nil {
 		p.skip(1)
 		return true

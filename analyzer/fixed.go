@@ -35,8 +35,8 @@ const maxFixings = 32
 // one with a moving quota.
 const mostFixed = 0.25
 
-// take records what a holding says of the fast loop of workload w.
-func (f *fixed) take(w *Workload, h *trimtab.Holding) {
+// observe records what a holding says of the fast loop of workload w.
+func (f *fixed) observe(w *Workload, h *trimtab.Holding) {
 	seen, moves := false, false
 	for i := range h.Targets {
 		t := &h.Targets[i]

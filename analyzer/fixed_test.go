@@ -76,7 +76,7 @@ func TestAReportOfWhichAPartHadAFixedQuotaIsSetAside(t *testing.T) {
 		second int
 		lend   bool
 	}{{0, true}, {10, false}, {20, true}} {
-		f.take(&Workload{Name: "shop", Resource: "cpu"}, &trimtab.Holding{Host: "h", Time: at.Add(time.Duration(c.second) * time.Second), Targets: []trimtab.KnobState{{
+		f.observe(&Workload{Name: "shop", Resource: "cpu"}, &trimtab.Holding{Host: "h", Time: at.Add(time.Duration(c.second) * time.Second), Targets: []trimtab.KnobState{{
 			KnobID: trimtab.KnobID{Workload: "shop", Resource: "cpu"}, Fast: &trimtab.Fast{Envelope: trimtab.Envelope{Lend: c.lend}}}}})
 	}
 	for _, c := range []struct {

@@ -21,10 +21,10 @@ type grant struct {
 	granted, stalled float64
 }
 
-// take reads the totals in a holding. The difference of two totals gives the mean of the time
+// observe reads the totals in a holding. The difference of two totals gives the mean of the time
 // between, even if holdings in between were lost. A total that fell belongs to a new incarnation of
 // the agent.
-func (g *grants) take(h *trimtab.Holding, workload string, interval time.Duration, to *counters) {
+func (g *grants) observe(h *trimtab.Holding, workload string, interval time.Duration, to *counters) {
 	for i := range h.Targets {
 		t := &h.Targets[i]
 		f := t.Fast
@@ -49,7 +49,7 @@ func (g *grants) take(h *trimtab.Holding, workload string, interval time.Duratio
 			continue
 		}
 		for q, v := range map[quantity.Quantity]float64{quantity.Granted: f.Granted - old.granted, quantity.Stalled: f.Stalled - old.stalled} {
-			to.take(&trimtab.Sample{Workload: workload, Quantity: q, Host: h.Host, Instance: t.Instance, Time: h.Time,
+			to.observe(&trimtab.Sample{Workload: workload, Quantity: q, Host: h.Host, Instance: t.Instance, Time: h.Time,
 				Value: v / elapsed.Seconds(), Source: "fast loop"})
 		}
 	}

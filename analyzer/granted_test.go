@@ -13,7 +13,7 @@ func TestWhatAFastLoopGrantedIsTheMeanOfItsTotals(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	tell := func(after time.Duration, granted, stalled float64) map[string]float64 {
 		at = at.Add(after)
-		g.take(&trimtab.Holding{Host: "h", Time: at, Targets: []trimtab.KnobState{{
+		g.observe(&trimtab.Holding{Host: "h", Time: at, Targets: []trimtab.KnobState{{
 			KnobID: trimtab.KnobID{Workload: "shop", Host: "h", Resource: "cpu"}, Fast: &trimtab.Fast{Granted: granted, Stalled: stalled}}}}, "shop", time.Second, &c)
 		out := map[string]float64{}
 		for _, in := range c.inputs(at) {

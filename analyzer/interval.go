@@ -71,8 +71,8 @@ func (x *intervals) at(n int64) *interval {
 	return v
 }
 
-// takeSketch adds a sketch to its interval.
-func (x *intervals) takeSketch(s *trimtab.Sketch, c *counts) {
+// observeSketch adds a sketch to its interval.
+func (x *intervals) observeSketch(s *trimtab.Sketch, c *counts) {
 	v := x.at(x.number(s.From.Add(s.To.Sub(s.From) / 2)))
 	switch {
 	case v == nil:
@@ -84,8 +84,8 @@ func (x *intervals) takeSketch(s *trimtab.Sketch, c *counts) {
 	}
 }
 
-// takeSample adds a sample of the workload to its interval, if reports use its quantity.
-func (x *intervals) takeSample(s *trimtab.Sample, proxy bool, c *counts) {
+// observeSample adds a sample of the workload to its interval, if reports use its quantity.
+func (x *intervals) observeSample(s *trimtab.Sample, proxy bool, c *counts) {
 	if !(s.Quantity == quantity.Performance && x.spec.PerformanceFrom == FromPrometheus ||
 		s.Quantity == quantity.Load && x.spec.LoadFrom == FromPrometheus || s.Quantity == quantity.Proxy && proxy) {
 		return

@@ -70,9 +70,9 @@ func (x *memory) rises(at time.Time) bool {
 	return rise > leastRise**x.Limit && x.Use+rise >= *x.Limit
 }
 
-// take reads a sample of memory, and returns false if there is no space for its instance. It ignores
+// observe reads a sample of memory, and returns false if there is no space for its instance. It ignores
 // other samples.
-func (m *memories) take(s *trimtab.Sample) bool {
+func (m *memories) observe(s *trimtab.Sample) bool {
 	switch s.Quantity {
 	case quantity.WorkingSet, quantity.MemoryLimit, quantity.OOMKills, quantity.MemoryHighEvents, quantity.MemoryMaxEvents, quantity.PressureMemorySome:
 	default:

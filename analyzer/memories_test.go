@@ -22,7 +22,7 @@ type remembers struct {
 
 func (r *remembers) tell(instance string, q quantity.Quantity, v float64) {
 	r.t.Helper()
-	if !r.take(&trimtab.Sample{Workload: "w", Host: "h", Instance: instance, Quantity: q, Source: "memory", Time: r.now, Value: v}) {
+	if !r.observe(&trimtab.Sample{Workload: "w", Host: "h", Instance: instance, Quantity: q, Source: "memory", Time: r.now, Value: v}) {
 		r.t.Errorf("no space for %s", instance)
 	}
 }
@@ -145,7 +145,7 @@ func TestAWorkingSetThatIsNotToldIsUnknown(t *testing.T) {
 	if n := r.needs(r.now.Add(memoryStale + time.Second)); len(n) != 0 {
 		t.Errorf("%+v", n)
 	}
-	r.take(&trimtab.Sample{Workload: "w", Host: "h", Quantity: quantity.MemoryLimit, Time: r.now, Missing: "unlimited"})
+	r.observe(&trimtab.Sample{Workload: "w", Host: "h", Quantity: quantity.MemoryLimit, Time: r.now, Missing: "unlimited"})
 	if n := r.needs(r.now); len(n) != 1 || n[0].Limit != nil {
 		t.Errorf("%+v", n)
 	}
@@ -154,7 +154,7 @@ func TestAWorkingSetThatIsNotToldIsUnknown(t *testing.T) {
 func TestManyInstancesStayWithinTheirRoom(t *testing.T) {
 	r := remembers{t, &memories{}, at(0)}
 	for i := range 2 * quantity.MaxMemoryNeeds {
-		r.take(&trimtab.Sample{Workload: "w", Instance: strings.Repeat("x", i), Quantity: quantity.WorkingSet, Time: r.now, Value: 1})
+		r.observe(&trimtab.Sample{Workload: "w", Instance: strings.Repeat("x", i), Quantity: quantity.WorkingSet, Time: r.now, Value: 1})
 	}
 	if n := len(r.needs(r.now)); n != quantity.MaxMemoryNeeds {
 		t.Errorf("%d instances", n)

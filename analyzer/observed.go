@@ -26,8 +26,8 @@ type observed struct {
 // lost in rounding. Later requests are not counted.
 const maxObserved = 1e15
 
-// take adds an interval that ended at end.
-func (o *observed) take(end time.Time, length time.Duration, s *report.Spans, load float64) {
+// observe adds an interval that ended at end.
+func (o *observed) observe(end time.Time, length time.Duration, s *report.Spans, load float64) {
 	if !(o.Requests+s.Requests <= maxObserved) || !(o.Latency.Count()+s.Latency.Count() <= maxObserved) {
 		return
 	}
@@ -42,8 +42,8 @@ func (o *observed) take(end time.Time, length time.Duration, s *report.Spans, lo
 	o.Latency.Settle() // same rounding as after a restart
 }
 
-// told returns the summary for an estimate; nil: no latency was observed.
-func (o *observed) told() *trimtab.Observed {
+// result returns the summary for an estimate; nil: no latency was observed.
+func (o *observed) result() *trimtab.Observed {
 	if o == nil {
 		return nil
 	}

@@ -320,7 +320,7 @@ const furthest = 0.4
 func (w *workload) pressed(now time.Time) bool {
 	r := &w.last
 	if w.spec.LoadFrom == FromSpans && w.samples.arrival.wait() <= w.config.Report ||
-		w.queueing.model == nil || r.Now == nil || r.Load == nil || now.Sub(w.told) < w.config.Report {
+		w.queueing.model == nil || r.Now == nil || r.Load == nil || now.Sub(w.publishedAt) < w.config.Report {
 		return false
 	}
 	q := &w.queueing
@@ -333,7 +333,7 @@ func (w *workload) pressed(now time.Time) bool {
 	if n := len(q.used); math.Abs(load-*r.Now) <= news**r.Now && (n == 0 || !q.stopped(q.used[n-1], &w.held)) {
 		return false
 	}
-	w.told, r.Now = now, &load
+	w.publishedAt, r.Now = now, &load
 	if f := w.held.during(now.Add(-w.config.Report), now, 0); f.Known && !f.Amount.Unlimited && f.Mean > 0 {
 		r.Allocation = &f.Mean
 	}

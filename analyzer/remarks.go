@@ -21,8 +21,8 @@ const (
 // instance.
 type remarks []*trimtab.Sample
 
-// take keeps a remark, and drops expired ones.
-func (r *remarks) take(s *trimtab.Sample) {
+// observe keeps a remark, and drops expired ones.
+func (r *remarks) observe(s *trimtab.Sample) {
 	i, found := slices.BinarySearchFunc(*r, s, func(a, b *trimtab.Sample) int {
 		return strings.Compare(a.Host+"\x00"+a.Instance, b.Host+"\x00"+b.Instance)
 	})

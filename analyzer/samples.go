@@ -38,15 +38,15 @@ func newSamples(c *Config, w *Workload) samples {
 		paces: map[quantity.Quantity]*pace{}, wholes: map[quantity.Quantity]time.Time{}, loadFrom: w.LoadFrom, perfFrom: w.PerformanceFrom}
 }
 
-// take keeps a sample of the workload, and reports whether it has a value.
-func (m *samples) take(s *trimtab.Sample) bool {
+// observe keeps a sample of the workload, and reports whether it has a value.
+func (m *samples) observe(s *trimtab.Sample) bool {
 	if s.Missing != "" {
 		if old := m.missing[s.Quantity]; old == nil || s.Time.After(old.Time) || s.Time.Equal(old.Time) && s.Missing > old.Missing {
 			m.missing[s.Quantity] = s
 		}
 		return false
 	}
-	m.pace(s.Quantity).take(s.Time, m.config.Report/2)
+	m.pace(s.Quantity).observe(s.Time, m.config.Report/2)
 	if newer(s, m.latest[s.Quantity]) {
 		m.latest[s.Quantity] = s
 	}
@@ -66,7 +66,7 @@ func (m *samples) gather(now time.Time, held *report.History, take func(*trimtab
 		}
 	}
 	m.join.Tick(now, held, m.staleAfter, give)
-	m.join.Lacking(now, held, m.lateAfter, give)
+	m.join.ReportMissing(now, held, m.lateAfter, give)
 }
 
 // report records the sources of the latest report.
@@ -109,9 +109,9 @@ func (m *samples) within(q quantity.Quantity, t time.Time, age time.Duration) *t
 	return s
 }
 
-// lacks returns what is wrong with an input that was last known at the given time (zero: not in the
+// missingInput returns what is wrong with an input that was last known at the given time (zero: not in the
 // latest report), or nil.
-func (m *samples) lacks(now time.Time, q quantity.Quantity, from string, at time.Time) *trimtab.Held {
+func (m *samples) missingInput(now time.Time, q quantity.Quantity, from string, at time.Time) *trimtab.Held {
 	held := func(code codes.HeldCode, source, format string, args ...any) *trimtab.Held {
 		return &trimtab.Held{Code: code, Text: fmt.Sprintf("no %s from %s ", q, source) + fmt.Sprintf(format, args...), Input: string(q), Source: source}
 	}
@@ -215,9 +215,9 @@ type pace struct {
 	next int
 }
 
-// take records the time of a sample. Times that differ by less than least count as equal: the time
+// observe records the time of a sample. Times that differ by less than least count as equal: the time
 // of a scrape is known to a few milliseconds only.
-func (p *pace) take(at time.Time, least time.Duration) {
+func (p *pace) observe(at time.Time, least time.Duration) {
 	gap := at.Sub(p.last)
 	if gap < least {
 		return

@@ -35,7 +35,7 @@ func TestAShareTeachesOnlyWhatTheWorkloadReallyHad(t *testing.T) {
 		for k := range 10 {
 			at := end.Add(time.Duration(k-9) * time.Second)
 			for q, v := range map[quantity.Quantity]float64{quantity.Throttled: c.throttled, quantity.Usage: c.use} {
-				w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: q, Value: v, Time: at, Window: 1})
+				w.queueing.observe(&trimtab.Sample{Workload: "shop", Quantity: q, Value: v, Time: at, Window: 1})
 			}
 		}
 		// Throttled comes before or after the use of its window.
@@ -67,16 +67,16 @@ func TestAShareBelowALimitAboveIsNoMoreThanThatLimit(t *testing.T) {
 	w := newWorkload(&Config{Report: time.Second, Round: time.Second, StaleAfter: 3}, nil, Workload{Name: "shop", Max: 4})
 	w.queueing.model = queue.New(0.2)
 	for k := range 10 {
-		w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: quantity.Usage, Value: 0.3, Time: end.Add(time.Duration(k-9) * time.Second), Window: 1})
+		w.queueing.observe(&trimtab.Sample{Workload: "shop", Quantity: quantity.Usage, Value: 0.3, Time: end.Add(time.Duration(k-9) * time.Second), Window: 1})
 	}
 	room := 10
 	for at, above := range []float64{0, 1, 0} {
 		told := end.Add(time.Duration(at) * time.Millisecond)
 		state := trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "shop"}, Now: trimtab.Units(2), Since: end.Add(-time.Minute), Max: 4, Shared: true}
 		if above > 0 {
-			state.Standing = &trimtab.Standing{Most: above, By: "the limit of the group above, shop", Caps: true}
+			state.Status = &trimtab.KnobStatus{Most: above, By: "the limit of the group above, shop", Caps: true}
 		}
-		w.held.Take(&trimtab.Holding{Pool: "p", Host: "h", Time: told, Targets: []trimtab.KnobState{state}}, "shop", &room)
+		w.held.Observe(&trimtab.Holding{Pool: "p", Host: "h", Time: told, Targets: []trimtab.KnobState{state}}, "shop", &room)
 		var r report.Report
 		w.reportShare(&r, report.InForce{Known: true, Shared: true, Amount: trimtab.Units(2), Mean: 2}, end.Add(-time.Second), end)
 		if want := cmp.Or(above, 4); r.Allocation == nil || *r.Allocation != want {
@@ -96,7 +96,7 @@ func TestARequestTeachesItselfWhereItIsLateAndTheMaximumWhereItIsInTime(t *testi
 		w.queueing.model = queue.New(0.2)
 		for k := range 10 {
 			if c.use >= 0 {
-				w.queueing.take(&trimtab.Sample{Workload: "shop", Quantity: quantity.Usage, Value: c.use, Time: end.Add(time.Duration(k-9) * time.Second), Window: 1})
+				w.queueing.observe(&trimtab.Sample{Workload: "shop", Quantity: quantity.Usage, Value: c.use, Time: end.Add(time.Duration(k-9) * time.Second), Window: 1})
 			}
 		}
 		r := report.Report{Performance: &c.performance}

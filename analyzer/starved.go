@@ -44,7 +44,7 @@ const (
 	// starvedLeast is the least time after which a workload counts as starved, or no longer so.
 	// maxStarved is the longest time that is counted. maxUntold is for how long in a row it may be
 	// unknown whether the workload waits.
-	starvedLeast, maxStarved, maxUntold = 3 * time.Second, 10 * time.Minute, 10 * time.Second
+	starvedLeast, maxStarved, maxUnreported = 3 * time.Second, 10 * time.Minute, 10 * time.Second
 	// idleFor is how long a workload must be idle, using at most idleCores, which is what an idle
 	// runtime uses.
 	idleFor   = time.Minute
@@ -91,9 +91,9 @@ func (u *used) starving(may float64, held *allocation) (had float64, yes bool) {
 	return f.Mean, f.Known && !f.Amount.Unlimited && u.cores >= 0.9*f.Mean
 }
 
-// untold reports whether a window is undecided: the workload may have used all that it had, nothing
+// unreported reports whether a window is undecided: the workload may have used all that it had, nothing
 // shows a wait, and a measurement that usually comes (a bit in usually) is missing.
-func (u *used) untold(usually uint8, may float64, held *allocation) bool {
+func (u *used) unreported(usually uint8, may float64, held *allocation) bool {
 	f := held.during(u.from, u.to, 0)
 	return !f.Known || !f.Amount.Unlimited && u.cores >= 0.9*f.Mean && u.known&usually != usually && !u.waits(may)
 }
@@ -113,7 +113,7 @@ func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
 	var row, rest, untold time.Duration
 	begun, usually := false, uint8(0)
 	for k := range all {
-		usually |= all[k].told
+		usually |= all[k].reported
 	}
 	for k := n - 1; k >= 0; k-- {
 		u := &all[k]
@@ -123,8 +123,8 @@ func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
 			begun = begun || row >= starvedLeast
 			continue
 		}
-		if u.untold(usually, may, &w.held) {
-			if untold += length; untold > maxUntold {
+		if u.unreported(usually, may, &w.held) {
+			if untold += length; untold > maxUnreported {
 				break
 			}
 			continue

@@ -19,9 +19,9 @@ type recovery struct {
 // upwardShare is the relative rise if the noise is unknown.
 const upward, upwardShare = 1.645, 0.05
 
-// take marks r as transient while it shows a recovery, for at most patience reports in a row: the
+// observe marks r as transient while it shows a recovery, for at most patience reports in a row: the
 // curve must learn from shortage, not from the way out of it.
-func (v *recovery) take(r, before *report.Report, target float64, c *Config) {
+func (v *recovery) observe(r, before *report.Report, target float64, c *Config) {
 	if before.At.IsZero() || r.Aside != "" && r.Aside != "transient" {
 		return
 	}

@@ -11,7 +11,7 @@ import (
 // requests.
 func shown(w *workload, at int, allocation, load, performance float64) string {
 	r := report.Report{At: time.Unix(int64(at), 0), Allocation: &allocation, Load: &load, Performance: &performance, Requests: 100}
-	w.recovery.take(&r, &w.last, w.spec.Target, w.config)
+	w.recovery.observe(&r, &w.last, w.spec.Target, w.config)
 	w.last = r
 	return r.Aside
 }

@@ -108,9 +108,9 @@ func TestWhatSomeInstancesTellIsNoProofThatNothingWaits(t *testing.T) {
 	w := queueAnalyzer(t, FromSpans).find("w")
 	for k, note := range []string{"", report.Partly} {
 		for _, q := range []quantity.Quantity{quantity.Queued, quantity.Usage} { // it comes before the use in its window
-			w.queueing.take(&trimtab.Sample{Quantity: q, Time: at(k), Window: 1, Value: 2, Note: note})
+			w.queueing.observe(&trimtab.Sample{Quantity: q, Time: at(k), Window: 1, Value: 2, Note: note})
 		}
-		if u := w.queueing.used[k]; u.queued != 2 || u.told == 0 || (u.known != 0) != (note == "") {
+		if u := w.queueing.used[k]; u.queued != 2 || u.reported == 0 || (u.known != 0) != (note == "") {
 			t.Errorf("%q: %+v", note, u)
 		}
 	}

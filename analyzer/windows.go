@@ -17,7 +17,7 @@ import (
 type used struct {
 	from, to                         time.Time
 	cores, throttled, waited, queued float64
-	told, known                      uint8
+	reported, known                  uint8
 }
 
 // kinds is the number of quantities that accompany the use in a window. knowsStops is the bit for
@@ -41,13 +41,13 @@ func kind(q quantity.Quantity) int {
 // as known.
 func (u *used) set(kind int, s *trimtab.Sample) {
 	*[kinds]*float64{&u.throttled, &u.waited, &u.queued}[kind] = s.Value
-	if u.told |= 1 << kind; s.Note != report.Partly {
+	if u.reported |= 1 << kind; s.Note != report.Partly {
 		u.known |= 1 << kind
 	}
 }
 
-// take adds a window of use, or a quantity that accompanies it.
-func (q *queueing) take(s *trimtab.Sample) {
+// observe adds a window of use, or a quantity that accompanies it.
+func (q *queueing) observe(s *trimtab.Sample) {
 	if q.model == nil || !(s.Window > 0) {
 		return
 	}

@@ -34,10 +34,10 @@ type workload struct {
 	memories  memories
 	grants    grants
 	last      report.Report // the latest report
-	// told is when the last estimate was sent, toldHold and toldFallback its hold and its fallback.
-	told         time.Time
-	toldHold     *trimtab.Held
-	toldFallback string
+	// publishedAt is when the last estimate was sent, publishedHold and publishedFallback its hold and its fallback.
+	publishedAt       time.Time
+	publishedHold     *trimtab.Held
+	publishedFallback string
 	// app is the application that the workload belongs to, or nil. member is its number in
 	// app.members, from 1; 0: it is not a member.
 	app    *application
@@ -62,9 +62,9 @@ func (w *workload) begin() {
 	w.expected.begin()
 }
 
-func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
+func (w *workload) observeSample(s *trimtab.Sample, c *counts) {
 	if s.Host != "" || s.Instance != "" {
-		if !w.samples.join.Take(s) {
+		if !w.samples.join.Observe(s) {
 			c.overflow++
 		}
 		return
@@ -72,27 +72,27 @@ func (w *workload) takeSample(s *trimtab.Sample, c *counts) {
 	if s.Missing == "" && s.Time.After(w.samples.wholes[s.Quantity]) {
 		w.samples.wholes[s.Quantity] = s.Time
 	}
-	w.takeWhole(s, c)
+	w.observeWhole(s, c)
 }
 
-// takeWhole stores a sample of the whole workload.
-func (w *workload) takeWhole(s *trimtab.Sample, c *counts) {
-	if !w.samples.take(s) {
+// observeWhole stores a sample of the whole workload.
+func (w *workload) observeWhole(s *trimtab.Sample, c *counts) {
+	if !w.samples.observe(s) {
 		return
 	}
 	if s.Quantity == quantity.Usage || kind(s.Quantity) >= 0 {
-		w.queueing.take(s)
+		w.queueing.observe(s)
 	}
-	w.intervals.takeSample(s, w.curves.proxy != nil, c)
+	w.intervals.observeSample(s, w.curves.proxy != nil, c)
 }
 
-// takeHolding stores what a holding says of the workload, and reports whether it is about it.
-func (w *workload) takeHolding(h *trimtab.Holding, room *int, c *counts) bool {
+// observeHolding stores what a holding says of the workload, and reports whether it is about it.
+func (w *workload) observeHolding(h *trimtab.Holding, room *int, c *counts) bool {
 	told := false
-	w.grants.take(h, w.spec.Name, w.config.Report, &w.counters)
-	w.curves.fixed.take(w.spec, h)
+	w.grants.observe(h, w.spec.Name, w.config.Report, &w.counters)
+	w.curves.fixed.observe(w.spec, h)
 	for _, x := range w.histories() {
-		c.overflow += x.Take(h, w.spec.Name, room)
+		c.overflow += x.Observe(h, w.spec.Name, room)
 		also := x.Knows(h.Key())
 		told = told || also
 	}
@@ -117,7 +117,7 @@ func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 		w.samples.since = now
 	}
 	w.intervals.reopen(now)
-	w.samples.gather(now, &w.held.History, func(s *trimtab.Sample) { w.takeWhole(s, c) })
+	w.samples.gather(now, &w.held.History, func(s *trimtab.Sample) { w.observeWhole(s, c) })
 	due := w.intervals.due(now, w.collected(), c)
 	for range due {
 		v, missing := w.intervals.next()
@@ -126,14 +126,14 @@ func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 	}
 	hold := w.hold(now)
 	in := w.standIn(now, hold)
-	same := alike(hold, w.toldHold) && in.name == w.toldFallback
+	same := alike(hold, w.publishedHold) && in.name == w.publishedFallback
 	if due <= 0 && w.pressed(now) {
 		return w.estimate(now, hold, in)
 	}
-	if due <= 0 && (same && now.Sub(w.told) < w.config.Round || hold == nil && in.name == "") {
+	if due <= 0 && (same && now.Sub(w.publishedAt) < w.config.Round || hold == nil && in.name == "") {
 		return nil
 	}
-	w.told, w.toldHold, w.toldFallback = now, hold, in.name
+	w.publishedAt, w.publishedHold, w.publishedFallback = now, hold, in.name
 	return w.estimate(now, hold, in)
 }
 
@@ -179,19 +179,19 @@ func (w *workload) close(v *interval, c *counts) {
 	w.curves.report(&r, end, w.held.loads)
 	if seen {
 		r.Latency, r.Slowest = quantiles(&s.Latency), s.Slowest
-		w.tail.take(end, &s)
+		w.tail.observe(end, &s)
 		if w.observed != nil && r.Load != nil {
-			w.observed.take(end, w.config.Report, &s, *r.Load)
+			w.observed.observe(end, w.config.Report, &s, *r.Load)
 		}
 	}
-	if !w.expected.take(coming) {
+	if !w.expected.observe(coming) {
 		c.refused++
 	}
-	w.recovery.take(&r, &w.last, w.spec.Target, w.config)
+	w.recovery.observe(&r, &w.last, w.spec.Target, w.config)
 	w.curves.teachProxy(&r, v.proxy, c)
 	w.curves.teach(&r, &w.held, &w.queueing, w.samples.spare(&r), c)
 	if w.app != nil {
-		w.app.take(w, &r, &s, c)
+		w.app.observe(w, &r, &s, c)
 	}
 	w.last = r
 	w.samples.report(&r)

@@ -27,7 +27,7 @@ func Follow(ctx context.Context, b Bus, history bool, observe func(trimtab.Value
 				observe(v)
 				return
 			}
-			for _, whole := range plans.take(p) {
+			for _, whole := range plans.add(p) {
 				observe(whole)
 			}
 		}

@@ -31,9 +31,9 @@ type joining struct {
 // older one will not come, since its sender ended.
 const maxJoining = 4
 
-// take returns the plans that p completes, and the incomplete ones that are given up for it. It
+// add returns the plans that p completes, and the incomplete ones that are given up for it. It
 // ignores the parts for hosts.
-func (j *joiner) take(p *trimtab.Plan) (done []*trimtab.Plan) {
+func (j *joiner) add(p *trimtab.Plan) (done []*trimtab.Plan) {
 	switch {
 	case p.Host != "":
 		return nil

@@ -82,7 +82,7 @@ func TestAPlanThatWasSplitIsWholeAgainInWhateverOrderItsPiecesCome(t *testing.T)
 		}
 		var join joiner
 		for _, part := range rapid.Permutation(parts).Draw(t, "order") {
-			for _, p := range join.take(part) {
+			for _, p := range join.add(part) {
 				got = append(got, inOrder(p))
 			}
 		}
@@ -151,7 +151,7 @@ func TestAPlanOfWhichAPieceIsMissingIsGivenUpForLaterOnes(t *testing.T) {
 		var join joiner
 		for _, piece := range lost {
 			held += len(piece.Held)
-			if got := join.take(piece); got != nil {
+			if got := join.add(piece); got != nil {
 				t.Fatalf("%+v", got)
 			}
 		}
@@ -160,7 +160,7 @@ func TestAPlanOfWhichAPieceIsMissingIsGivenUpForLaterOnes(t *testing.T) {
 			pieces := several()
 			for _, piece := range pieces[:len(pieces)-1] {
 				piece.Epoch += uint64(i + 1)
-				got = append(got, join.take(piece)...)
+				got = append(got, join.add(piece)...)
 			}
 		}
 		if len(got) != 1+4 || got[0].Epoch != 1 || got[0].Pieces != 0 || len(got[0].Held) != held {

@@ -99,8 +99,8 @@ func aColocation() *colocation.Colocation {
 	d := colocation.HostDecision{Time: noon, Verb: "CutBE", By: "w", Why: "s", Periods: 1, Changes: []colocation.JobChange{{Job: "b/1", Act: "cut", To: map[string]float64{"cpu": .5}, Result: "written"}}, Omitted: 1}
 	return &colocation.Colocation{Host: "h", Pool: "cpu/best-effort", Policy: "rhythm", Mode: trimtab.Act, Time: noon, Paused: true, Period: 2, Last: &d,
 		Services: []colocation.ServiceHere{{Workload: "w", Age: &age, Stale: true, Slack: &v, Tail: &age, SLO: 1, Load: &v, Share: .5, LoadLimit: &v, LoadOrigin: "history", SlackLimit: &v, SlackOrigin: "search"}},
-		Jobs: []colocation.Job{{ID: "b/1", Registered: true, Mode: trimtab.Act, State: "running", Has: map[string]float64{"cpu": .5}, Place: "g", Done: &v, Predict: "training", Predictable: true, Loss: &v,
-			Useless: 1, Attained: 2, Lost: 3, Heard: &age, Problem: "p"}}, Omitted: 1, Running: 1, Suspended: 1, Capacity: map[string]float64{"cpu": 3}, Used: map[string]float64{"cpu": .5},
+		Jobs: []colocation.Job{{ID: "b/1", Registered: true, Mode: trimtab.Act, State: "running", Has: map[string]float64{"cpu": .5}, Location: "g", Done: &v, Predict: "training", Predictable: true, Loss: &v,
+			Useless: 1, Attained: 2, Lost: 3, ReportAge: &age, Problem: "p"}}, Omitted: 1, Running: 1, Suspended: 1, Capacity: map[string]float64{"cpu": 3}, Used: map[string]float64{"cpu": .5},
 		Missing: map[string]string{"llc": "m"}, Counts: map[string]uint64{"CutBE": 1}, Kills: 1, Lost: 2, Given: 3, Reclaimed: 4, Problem: "p", Decisions: []colocation.HostDecision{d}}
 }
 

@@ -100,11 +100,11 @@ const (
 	HeldNothingLearnt HeldCode = "nothing learnt"
 	HeldOld           HeldCode = "old estimate"
 	// HeldNoKnob: no host has its knob; HeldSilent: its host does not report; HeldKnob: its knob
-	// cannot be used; HeldTwins: two agents claim to be its host.
-	HeldNoKnob HeldCode = "no knob"
-	HeldSilent HeldCode = "silent host"
-	HeldKnob   HeldCode = "knob"
-	HeldTwins  HeldCode = "two agents"
+	// cannot be used; HeldDuplicate: two agents claim to be its host.
+	HeldNoKnob    HeldCode = "no knob"
+	HeldSilent    HeldCode = "silent host"
+	HeldKnob      HeldCode = "knob"
+	HeldDuplicate HeldCode = "two agents"
 	// HeldUnsolved: the objective could not be solved.
 	HeldUnsolved HeldCode = "unsolved"
 	// HeldRange: no whole unit is within its bounds.

@@ -13,19 +13,19 @@ import (
 type gate struct {
 	limit         int64
 	wait          time.Duration
-	room          *semaphore.Weighted
+	budget        *semaphore.Weighted
 	used, waiting atomic.Int64
 }
 
 func newGate(limit int64, wait time.Duration) *gate {
-	return &gate{limit: limit, wait: wait, room: semaphore.NewWeighted(limit)}
+	return &gate{limit: limit, wait: wait, budget: semaphore.NewWeighted(limit)}
 }
 
 // enter reserves n bytes, at most limit, and returns the number that leave must release; ok is
 // false if too many bytes wait already, or the wait timed out.
 func (g *gate) enter(ctx context.Context, n int64) (taken int64, ok bool) {
 	n = min(n, g.limit)
-	if !g.room.TryAcquire(n) && !g.await(ctx, n) {
+	if !g.budget.TryAcquire(n) && !g.await(ctx, n) {
 		return 0, false
 	}
 	g.used.Add(n)
@@ -45,11 +45,11 @@ func (g *gate) await(ctx context.Context, n int64) bool {
 	defer g.waiting.Add(-n)
 	ctx, cancel := context.WithTimeout(ctx, g.wait)
 	defer cancel()
-	return g.room.Acquire(ctx, n) == nil
+	return g.budget.Acquire(ctx, n) == nil
 }
 
 // leave releases the bytes that enter reserved.
 func (g *gate) leave(n int64) {
 	g.used.Add(-n)
-	g.room.Release(n)
+	g.budget.Release(n)
 }

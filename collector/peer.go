@@ -131,8 +131,8 @@ func NamesPeer(key []byte) bool {
 	return is != peerNothing
 }
 
-// Take records an attribute with a text value.
-func (p *Peer) Take(key, value []byte) {
+// Observe records an attribute with a text value.
+func (p *Peer) Observe(key, value []byte) {
 	switch is, rank := peerKey(key); {
 	case is < peerTexts:
 		p.set(is, rank, value)
@@ -145,8 +145,8 @@ func (p *Peer) Take(key, value []byte) {
 	}
 }
 
-// TakeNumber records an attribute with an integer.
-func (p *Peer) TakeNumber(key []byte, n int64) {
+// ObserveNumber records an attribute with an integer.
+func (p *Peer) ObserveNumber(key []byte, n int64) {
 	switch is, rank := peerKey(key); {
 	case is == peerPort && n > 0 && n < 1<<16:
 		p.setPort(rank, uint16(n))
@@ -157,24 +157,24 @@ func (p *Peer) TakeNumber(key []byte, n int64) {
 	}
 }
 
-// TakeTruth records an attribute with a boolean value, which cannot be a port.
-func (p *Peer) TakeTruth(key []byte, is bool) {
+// ObserveTruth records an attribute with a boolean value, which cannot be a port.
+func (p *Peer) ObserveTruth(key []byte, is bool) {
 	if what, _ := peerKey(key); what == peerTemporary {
 		p.temporary, p.used = is, true
 	}
 }
 
-// TakeLiteral records an attribute with an integer or boolean as JSON writes it.
-func (p *Peer) TakeLiteral(key []byte, literal string) {
+// ObserveLiteral records an attribute with an integer or boolean as JSON writes it.
+func (p *Peer) ObserveLiteral(key []byte, literal string) {
 	if n, err := strconv.ParseInt(literal, 10, 64); err == nil {
-		p.TakeNumber(key, n)
+		p.ObserveNumber(key, n)
 	} else {
-		p.TakeTruth(key, literal == "true")
+		p.ObserveTruth(key, literal == "true")
 	}
 }
 
-// TakeEndpoint records an endpoint in Zipkin's form; the zero Addr means that it has no address.
-func (p *Peer) TakeEndpoint(service []byte, address netip.Addr, port uint16) {
+// ObserveEndpoint records an endpoint in Zipkin's form; the zero Addr means that it has no address.
+func (p *Peer) ObserveEndpoint(service []byte, address netip.Addr, port uint16) {
 	p.set(peerEndpoint, 1, service)
 	if address.IsValid() {
 		p.set(peerAddress, 1, address.AppendTo(nil))

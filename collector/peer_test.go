@@ -13,7 +13,7 @@ import (
 func peerOf(attrs ...string) *Peer {
 	p := &Peer{}
 	for i := 0; i+1 < len(attrs); i += 2 {
-		p.Take([]byte(attrs[i]), []byte(attrs[i+1]))
+		p.Observe([]byte(attrs[i]), []byte(attrs[i+1]))
 	}
 	return p
 }
@@ -82,7 +82,7 @@ func TestAnEndpointOfZipkinNamesAPeerWhereItSaysMoreThanTheTags(t *testing.T) {
 		{"given", "stock", netip.Addr{}, 0, []string{"peer.service", "given"}},
 	} {
 		p := peerOf(c.tags...)
-		p.TakeEndpoint([]byte(c.service), c.address, c.port)
+		p.ObserveEndpoint([]byte(c.service), c.address, c.port)
 		if got := string(p.Name()); got != c.want {
 			t.Errorf("%q at %v, %q: named %q, want %q", c.service, c.address, c.tags, got, c.want)
 		}
@@ -100,10 +100,10 @@ func TestTheNameOfAPeerIsBoundedAndValid(t *testing.T) {
 		}
 	}
 	p := peerOf("peer.service", "a", "server.port", "1")
-	p.TakeNumber([]byte("server.port"), 1<<16)
-	p.TakeNumber([]byte("server.port"), -1)
-	p.TakeTruth([]byte("server.port"), true)
-	p.TakeLiteral([]byte("server.port"), "true")
+	p.ObserveNumber([]byte("server.port"), 1<<16)
+	p.ObserveNumber([]byte("server.port"), -1)
+	p.ObserveTruth([]byte("server.port"), true)
+	p.ObserveLiteral([]byte("server.port"), "true")
 	if name := string(p.Name()); name != "a" || p.port != 1 {
 		t.Errorf("%q, port %d: neither a number without a port nor a truth is one", name, p.port)
 	}
@@ -202,7 +202,7 @@ func TestASpanWithAKnownPeerCostsNoAllocation(t *testing.T) {
 		p.Reset()
 		for range 100 {
 			peer := p.Peer()
-			peer.Take(db, orders)
+			peer.Observe(db, orders)
 			p.AddCall(&s, peer.Name())
 		}
 	}

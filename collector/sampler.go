@@ -78,8 +78,8 @@ func (p *Peer) sample(is peerText, value []byte) {
 	}
 }
 
-// TakeDecimal records an attribute with a number that may have a fraction.
-func (p *Peer) TakeDecimal(key []byte, value float64) {
+// ObserveDecimal records an attribute with a number that may have a fraction.
+func (p *Peer) ObserveDecimal(key []byte, value float64) {
 	if is, _ := peerKey(key); is.isSampler() {
 		p.sample(is, strconv.AppendFloat(nil, value, 'g', -1, 64))
 	}

@@ -35,7 +35,7 @@ func ApplyAttribute(s *trimtab.Span, peer *Peer, key, value []byte) {
 			s.Flags |= trimtab.FlagReceive
 		}
 	default:
-		peer.Take(key, value)
+		peer.Observe(key, value)
 	}
 }
 

@@ -155,8 +155,8 @@ type Job struct {
 	State string `json:"state"`
 	// Has is what it has now, by resource.
 	Has map[string]float64 `json:"has,omitempty"`
-	// Place is its control group.
-	Place string `json:"place,omitempty"`
+	// Location is its control group.
+	Location string `json:"place,omitempty"`
 	// Done is the part that is done; nil: not known.
 	Done *float64 `json:"done,omitempty"`
 	// Predict is the kind of prediction; Predictable tells that its loss is known.
@@ -169,8 +169,8 @@ type Job struct {
 	Useless  float64  `json:"useless_core_s"`
 	Attained float64  `json:"attained_core_s"`
 	Lost     float64  `json:"lost_core_s"`
-	// Heard is how long ago it told its progress; absent: never.
-	Heard *trimtab.Seconds `json:"heard_s,omitempty"`
+	// ReportAge is how long ago it told its progress; absent: never.
+	ReportAge *trimtab.Seconds `json:"heard_s,omitempty"`
 	// Problem is why a knob of it cannot be used, or what is wrong with its reports.
 	Problem string `json:"problem,omitempty"`
 	// Unmet is which decisions cannot be carried out on it, and what acts in their place; "":
@@ -215,7 +215,7 @@ func (c *Colocation) Brief() *Colocation {
 	out.Omitted = c.Omitted + len(c.Jobs) - len(out.Jobs)
 	for i := range out.Jobs {
 		j := &out.Jobs[i]
-		j.Place, j.Problem, j.Unmet = valid.Brief(j.Place), valid.Brief(j.Problem), valid.Brief(j.Unmet)
+		j.Location, j.Problem, j.Unmet = valid.Brief(j.Location), valid.Brief(j.Problem), valid.Brief(j.Unmet)
 	}
 	out.Decisions = []HostDecision{}
 	for i := range c.Decisions[:min(len(c.Decisions), briefDecisions)] {
@@ -381,7 +381,7 @@ func (j *Job) validate(what string) error {
 	if err := valid.Short(what, string(j.Mode), j.State, j.Predict); err != nil {
 		return err
 	}
-	if err := valid.Texts(what, j.Place, j.Problem, j.Unmet); err != nil {
+	if err := valid.Texts(what, j.Location, j.Problem, j.Unmet); err != nil {
 		return err
 	}
 	if err := valid.Amounts(what, j.Has, trimtab.MaxResources); err != nil {
@@ -394,8 +394,8 @@ func (j *Job) validate(what string) error {
 	if j.Done != nil {
 		v = append(v, *j.Done)
 	}
-	if j.Heard != nil {
-		v = append(v, float64(*j.Heard))
+	if j.ReportAge != nil {
+		v = append(v, float64(*j.ReportAge))
 	}
 	return valid.NoneNegative(what+": job "+j.ID, v...)
 }

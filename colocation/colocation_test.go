@@ -22,7 +22,7 @@ func onHost() *colocation.Colocation {
 		Changes: []colocation.JobChange{{Job: "batch/1", Act: "cut", To: map[string]float64{"cpu": .5}, Result: "written"}}}
 	return &colocation.Colocation{Host: "h", Pool: colocation.JobsPool("p"), Policy: "rhythm", Mode: trimtab.Act, Time: at, Period: 2, Last: &d,
 		Services: []colocation.ServiceHere{{Workload: "web", Age: &age, Slack: &v, Tail: &age, SLO: 1, Load: &v, Share: .5, LoadLimit: &v, LoadOrigin: "history", SlackLimit: &v, SlackOrigin: "search"}},
-		Jobs:     []colocation.Job{{ID: "batch/1", Mode: trimtab.Act, State: "running", Has: map[string]float64{"cpu": .5}, Place: "cgroup v2 batch/1", Done: &v, Loss: &v, Heard: &age}}, Running: 1,
+		Jobs:     []colocation.Job{{ID: "batch/1", Mode: trimtab.Act, State: "running", Has: map[string]float64{"cpu": .5}, Location: "cgroup v2 batch/1", Done: &v, Loss: &v, ReportAge: &age}}, Running: 1,
 		Capacity: map[string]float64{"cpu": 3}, Used: map[string]float64{"cpu": .5}, Missing: map[string]string{"llc": "no resctrl"}, Counts: map[string]uint64{"CutBE": 1},
 		Kills: 1, Lost: 2, Given: 3, Reclaimed: 4, Decisions: []colocation.HostDecision{d}}
 }
@@ -73,7 +73,7 @@ func TestWhatTravelsOfAHostFullOfJobsIsSmallAndSaysWhatItLeftOut(t *testing.T) {
 	word := strings.Repeat("é", 5000)
 	c.Problem, c.Missing["llc"] = word, word
 	for i := range colocation.MaxJobs {
-		c.Jobs = append(c.Jobs, colocation.Job{ID: fmt.Sprint("batch/", i+2), Problem: word, Place: word})
+		c.Jobs = append(c.Jobs, colocation.Job{ID: fmt.Sprint("batch/", i+2), Problem: word, Location: word})
 		c.Decisions[0].Changes = append(c.Decisions[0].Changes, colocation.JobChange{Job: "x", Result: word})
 	}
 	for range 2 * colocation.MaxHostDecisions {
@@ -87,7 +87,7 @@ func TestWhatTravelsOfAHostFullOfJobsIsSmallAndSaysWhatItLeftOut(t *testing.T) {
 	if small.Omitted+len(small.Jobs) != len(c.Jobs) || small.Decisions[0].Omitted+len(small.Decisions[0].Changes) != len(c.Decisions[0].Changes) {
 		t.Errorf("%d of %d jobs, %d omitted", len(small.Jobs), len(c.Jobs), small.Omitted)
 	}
-	if len(c.Jobs[0].Place) == 0 || c.Problem != word {
+	if len(c.Jobs[0].Location) == 0 || c.Problem != word {
 		t.Error("the original was changed")
 	}
 	if again := small.Brief(); again.Omitted != small.Omitted || len(again.Jobs) != len(small.Jobs) {

@@ -46,7 +46,7 @@ func (c *Concurrency) fill() {
 	c.Max = cmp.Or(c.Max, max(1000, c.Min, c.Value))
 }
 
-// Admission says where requests are limited before they reach a workload, as [Config.Place] does;
+// Admission says where requests are limited before they reach a workload, as [Config.Location] does;
 // ok is false where they are not.
 func (k *Knob) Admission() (kind, root, path string, ok bool) {
 	c := k.Concurrency

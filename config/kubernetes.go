@@ -95,7 +95,7 @@ const clusterRoot = "/kubernetes"
 func (k *Knob) pods() bool { return k.Kubernetes != nil && k.only() != trimtab.Replicas }
 
 // Scale says where the number of pods of a workload is turned beside their limits, as
-// [Config.Place] does; ok is false where it is not.
+// [Config.Location] does; ok is false where it is not.
 func (k *Knob) Scale() (kind, root, path string, ok bool) {
 	if _, bounded := k.BoundsOf(trimtab.Replicas); !bounded || !k.pods() {
 		return "", "", "", false
@@ -177,8 +177,8 @@ func (w *Workload) inherit(bounded bool) {
 	}
 }
 
-// twoPlaces is the key of a second place; "": there is one.
-func (k *Knob) twoPlaces() string {
+// twoLocations is the key of a second place; "": there is one.
+func (k *Knob) twoLocations() string {
 	switch {
 	case k.Cgroup != "" && k.Process != nil, k.Kubernetes != nil && k.Process != nil:
 		return "process"

@@ -11,10 +11,10 @@ import (
 
 // Several reports whether the knob is a pattern: each cgroup, or supervised
 // directory, that matches is an instance, named by what the * stands for.
-func (k *Knob) Several() bool { return strings.Contains(k.place(), "*") }
+func (k *Knob) Several() bool { return strings.Contains(k.location(), "*") }
 
-// place is where the knob is, in the words of its kind.
-func (k *Knob) place() string {
+// location is where the knob is, in the words of its kind.
+func (k *Knob) location() string {
 	switch {
 	case k.Process != nil:
 		return k.Process.Dir
@@ -26,21 +26,21 @@ func (k *Knob) place() string {
 	return k.Cgroup
 }
 
-// Place says where the knobs of a workload are: of which kind, in which declared
+// Location says where the knobs of a workload are: of which kind, in which declared
 // root ("": none is declared), and where in it.
-func (c *Config) Place(k *Knob) (kind, root, path string) {
+func (c *Config) Location(k *Knob) (kind, root, path string) {
 	switch {
 	case k.Process != nil:
-		return "process", "", k.place()
+		return "process", "", k.location()
 	case k.pods():
-		return "kubernetes", clusterRoot, k.place()
+		return "kubernetes", clusterRoot, k.location()
 	case k.Kubernetes != nil:
-		return "kubernetes-scale", clusterRoot, k.place()
+		return "kubernetes-scale", clusterRoot, k.location()
 	}
-	return "cgroup", c.Actuator.CgroupRoot, k.place()
+	return "cgroup", c.Actuator.CgroupRoot, k.location()
 }
 
-// Link says where the network interface of a workload is, as [Config.Place] does;
+// Link says where the network interface of a workload is, as [Config.Location] does;
 // ok is false where it has none.
 func (k *Knob) Link() (kind, root, path string, ok bool) {
 	if k.Interface == nil {
@@ -79,7 +79,7 @@ func (v *validator) overlaps() {
 	targets := map[string]int{}
 	for i := range v.config.Workloads {
 		k := &v.config.Workloads[i].Knob
-		g := grouped{Knob: k, index: i, at: plainGroup(k.place())}
+		g := grouped{Knob: k, index: i, at: plainGroup(k.location())}
 		if k.Process != nil && g.at != "" {
 			g.at = path.Clean(g.at)
 		}

@@ -294,12 +294,12 @@ func (x item) rate(window string) (text string, ok bool) {
 
 // withRange replaces the range of all selectors, and counts them.
 func withRange(text string, e parser.Expr, window string) (string, int) {
-	type place struct{ from, to int }
-	var places []place
+	type span struct{ from, to int }
+	var places []span
 	parser.Inspect(e, func(n parser.Node, _ []parser.Node) error {
 		if m, ok := n.(*parser.MatrixSelector); ok {
 			if at, inside := rangeIn(text, m); inside != "" {
-				places = append(places, place{at, at + strings.IndexByte(text[at:], ']') + 1})
+				places = append(places, span{at, at + strings.IndexByte(text[at:], ']') + 1})
 			}
 		}
 		return nil

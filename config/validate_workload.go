@@ -234,7 +234,7 @@ func (w *Workload) checkKnob(v *validator, at string) {
 		}
 		return
 	}
-	if bad := k.twoPlaces(); bad != "" {
+	if bad := k.twoLocations(); bad != "" {
 		v.fail(where+"."+bad, "knob has two of cgroup, kubernetes and process", "one workload has one knob: remove the others")
 		return
 	}

@@ -112,7 +112,7 @@ func TestHostsAndTheirKnobsAreAnswered(t *testing.T) {
 	h := Handler(v, Options{})
 	var all view.Hosts
 	_, body, _ := request(t, h, "GET", "/api/v1/hosts?limit=1", "")
-	if err := json.Unmarshal([]byte(body), &all); err != nil || all.Total != 2 || len(all.Hosts) != 1 || all.Hosts[0].Name != odd || *all.Hosts[0].Rooms[0].Free != 6 {
+	if err := json.Unmarshal([]byte(body), &all); err != nil || all.Total != 2 || len(all.Hosts) != 1 || all.Hosts[0].Name != odd || *all.Hosts[0].Resources[0].Free != 6 {
 		t.Errorf("%v %s", err, body)
 	}
 	var one view.HostDetail

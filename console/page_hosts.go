@@ -96,9 +96,9 @@ func addressOf(h view.Host) string {
 	return at + sep + url.Values{"pool": {h.Pool}}.Encode()
 }
 
-// roomBar shows the allocated part of a host's capacity, red if more is allocated than the host
+// resourceBar shows the allocated part of a host's capacity, red if more is allocated than the host
 // has.
-func roomBar(r view.Room) bar {
+func resourceBar(r view.HostResource) bar {
 	if r.Capacity == nil {
 		return bar{}
 	}
@@ -110,7 +110,7 @@ func roomBar(r view.Room) bar {
 }
 
 // capacityOf formats a host's capacity of a resource.
-func capacityOf(r view.Room) string {
+func capacityOf(r view.HostResource) string {
 	if r.Capacity == nil {
 		return "capacity not measured"
 	}
@@ -118,7 +118,7 @@ func capacityOf(r view.Room) string {
 }
 
 // freeOf formats the unallocated part of it.
-func freeOf(r view.Room) string {
+func freeOf(r view.HostResource) string {
 	if r.Free == nil {
 		return view.Missing
 	}

@@ -21,8 +21,8 @@ type jobsPage struct {
 	Fleet view.FleetJobs
 	*view.Colocation
 	// Silent says that the host has not reported for long.
-	Silent string
-	Rooms  []jobRoom
+	Silent    string
+	Resources []jobResource
 }
 
 // Several reports whether there is a choice of hosts.
@@ -30,8 +30,8 @@ func (p *jobsPage) Several() bool {
 	return len(p.Fleet.Hosts) > 1 || len(p.Fleet.Hosts) == 1 && p.Colocation == nil
 }
 
-// jobRoom is the amount of a resource that jobs use, and their limit.
-type jobRoom struct {
+// jobResource is the amount of a resource that jobs use, and their limit.
+type jobResource struct {
 	Resource       string
 	Used, Capacity float64
 }
@@ -51,7 +51,7 @@ func (s *site) drawJobs(w http.ResponseWriter, r *http.Request) {
 		if h, ok := s.view.Colocation(host, now); ok {
 			found, p.Frame.JSON = h.Colocation, address("/api/v1/colocation/", host)
 			if h.Silent {
-				p.Silent = view.Age(h.Heard)
+				p.Silent = view.Age(h.ReportAge)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func (s *site) drawJobs(w http.ResponseWriter, r *http.Request) {
 	p.Colocation = &c
 	for _, resource := range []string{trimtab.CPU, trimtab.Cores, trimtab.Memory, "llc", "membw", "network"} {
 		if capacity, ok := c.Capacity[resource]; ok {
-			p.Rooms = append(p.Rooms, jobRoom{resource, c.Used[resource], capacity})
+			p.Resources = append(p.Resources, jobResource{resource, c.Used[resource], capacity})
 		}
 	}
 	s.render(w, http.StatusOK, "jobs.html", &p)

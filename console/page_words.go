@@ -51,7 +51,7 @@ func (s *site) words() template.FuncMap {
 		"first":           func(n int, of []view.Move) []view.Move { return of[:min(n, len(of))] },
 		"knobHost":        func(k view.Knob) string { return addressOf(view.Host{Name: k.Host, Pool: k.Pool}) },
 		"hostPage":        addressOf,
-		"roomBar":         roomBar,
+		"resourceBar":     resourceBar,
 		"spark":           func(of []*float64) string { return spark(of, 1) },
 		"capacity":        capacityOf,
 		"free":            freeOf,

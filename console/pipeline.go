@@ -85,7 +85,7 @@ func (h *handler) pipelineState(ctx context.Context) view.Pipeline {
 	for _, q := range a.queues.Waiting {
 		waits(p.Stages, q, now)
 	}
-	h.view.Lacking(&p)
+	h.view.AddMissing(&p)
 	return p
 }
 

@@ -34,7 +34,7 @@ func TestThePageOfAPlanOffersToApproveOnlyWhatCanBeApplied(t *testing.T) {
 		Actions: []trimtab.Action{{KnobID: id, Mode: trimtab.Recommend, Expect: trimtab.Units(1), Set: trimtab.Units(2), Why: trimtab.Reason{Summary: "would be <raised>"}}}}
 	v.Observe(p)
 	page([]string{"3-17", "trimtab apply 3-17", "would be &lt;raised&gt;"}, "data-apply") // this process cannot send
-	v.Observe(&trimtab.Holding{Pool: "cpu", Host: "h", Time: now, Targets: []trimtab.KnobState{{KnobID: id, Knob: "test", Now: trimtab.Units(1), Since: now, Max: 4, Barred: "the group is another program's"}}})
+	v.Observe(&trimtab.Holding{Pool: "cpu", Host: "h", Time: now, Targets: []trimtab.KnobState{{KnobID: id, Knob: "test", Now: trimtab.Units(1), Since: now, Max: 4, ReadOnly: "the group is another program's"}}})
 	page([]string{"It cannot be approved", "the group is another program"}, "trimtab apply")
 	p2 := *p
 	p2.Sequence, p2.Actions = 18, []trimtab.Action{p.Actions[0]}

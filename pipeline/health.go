@@ -64,7 +64,7 @@ type Health struct {
 	since    time.Time
 	asked    time.Time // the first plan that was not answered; zero: none
 	refusing refusing  // of plans, by others or by this part
-	heard    time.Time // the last plan that arrived
+	lastPlan time.Time // the last plan that arrived
 	leader   beacon
 }
 
@@ -132,7 +132,7 @@ func (h *Health) Report(ctx context.Context, b bus.Bus, ready func(reason string
 func (h *Health) Reason(now time.Time) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for _, judge := range []func(time.Time) string{h.cannotSend, h.cannotHear, h.standsStill, h.isRefused, h.isNotAnswered, h.isSilent, h.hearsNoPlans} {
+	for _, judge := range []func(time.Time) string{h.cannotSend, h.cannotReceive, h.standsStill, h.isRefused, h.isNotAnswered, h.isSilent, h.receivesNoPlans} {
 		if why := judge(now); why != "" {
 			return why
 		}
@@ -170,7 +170,7 @@ func (h *Health) cannotSend(now time.Time) string {
 	return ""
 }
 
-func (h *Health) cannotHear(now time.Time) string {
+func (h *Health) cannotReceive(now time.Time) string {
 	var worst *deafness
 	for _, d := range h.deaf {
 		if h.long(now, d.since) && (worst == nil || d.since.Before(worst.since) || d.since.Equal(worst.since) && d.kind < worst.kind) {
@@ -230,12 +230,12 @@ func (h *Health) isSilent(now time.Time) string {
 	return fmt.Sprintf("published no %s since %s; see its log lines, then restart this process", h.work.Every, at(last))
 }
 
-func (h *Health) hearsNoPlans(now time.Time) string {
+func (h *Health) receivesNoPlans(now time.Time) string {
 	if h.work.Follows == "" || h.leader.since.IsZero() {
 		return ""
 	}
 	last := h.leader.since
-	for _, t := range []time.Time{h.heard, h.began} {
+	for _, t := range []time.Time{h.lastPlan, h.began} {
 		if t.After(last) {
 			last = t
 		}
@@ -344,7 +344,7 @@ func (h *Health) got(now time.Time, v trimtab.Value) {
 	defer h.mu.Unlock()
 	switch v := v.(type) {
 	case *trimtab.Plan:
-		h.heard = now
+		h.lastPlan = now
 	case *trimtab.Outcome:
 		if !h.work.Answered || h.leads == 0 || v.Epoch != h.leads {
 			return

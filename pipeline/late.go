@@ -14,7 +14,7 @@ import (
 type lateness struct {
 	mu         sync.Mutex
 	young, old time.Duration
-	turned     time.Time // when young became old last
+	staleAt    time.Time // when young became old last
 }
 
 // lateWindow is how long a delay is remembered at least.
@@ -40,8 +40,8 @@ func (l *lateness) measure(ctx context.Context, every time.Duration) {
 func (l *lateness) note(now time.Time, d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if now.Sub(l.turned) >= lateWindow {
-		l.old, l.young, l.turned = l.young, 0, now
+	if now.Sub(l.staleAt) >= lateWindow {
+		l.old, l.young, l.staleAt = l.young, 0, now
 	}
 	l.young = max(l.young, d)
 }

@@ -65,7 +65,7 @@ type lock struct {
 	report   func(epoch uint64, problem string)
 	instance uint64
 	bucket   bus.Bucket
-	told     chan struct{}
+	changed  chan struct{}
 	late     lateness
 	quit     context.CancelFunc
 	done     chan struct{}
@@ -109,7 +109,7 @@ func (r *stage) openLock(ctx context.Context) {
 
 // start begins to compete for the lock.
 func (l *lock) start(ctx context.Context) {
-	l.told, l.done, l.instance = make(chan struct{}, 1), make(chan struct{}), uint64(time.Now().UnixMicro())
+	l.changed, l.done, l.instance = make(chan struct{}, 1), make(chan struct{}), uint64(time.Now().UnixMicro())
 	if l.Term <= 0 {
 		l.Term = defaultTerm
 	}
@@ -126,12 +126,12 @@ func (l *lock) close() {
 	<-l.done
 }
 
-// news returns the channel that receives when the epoch held may have changed.
-func (l *lock) news() <-chan struct{} {
+// changes returns the channel that receives when the epoch held may have changed.
+func (l *lock) changes() <-chan struct{} {
 	if l == nil {
 		return nil
 	}
-	return l.told
+	return l.changed
 }
 
 // held returns the epoch that this process leads under, 0 for none, and the time until
@@ -169,13 +169,13 @@ func (l *lock) set(epoch uint64, until time.Time) {
 	l.epoch, l.until = epoch, until
 	l.mu.Unlock()
 	if changed {
-		l.tell()
+		l.notify()
 	}
 }
 
-func (l *lock) tell() {
+func (l *lock) notify() {
 	select {
-	case l.told <- struct{}{}:
+	case l.changed <- struct{}{}:
 	default:
 	}
 }
@@ -287,11 +287,11 @@ func (l *lock) turn(ctx context.Context) error {
 			l.key.since = time.Time{}
 		}
 	}
-	return l.take(ctx)
+	return l.acquire(ctx)
 }
 
-// take writes the key if it is free or its holder has not renewed it for a term.
-func (l *lock) take(ctx context.Context) error {
+// acquire writes the key if it is free or its holder has not renewed it for a term.
+func (l *lock) acquire(ctx context.Context) error {
 	began := time.Now()
 	raw, revision, err := l.bucket.Get(ctx, l.Pool)
 	var r lockRecord
@@ -389,8 +389,8 @@ func (l *lock) release() {
 	}
 }
 
-// tellLeader passes the epoch to the step if it changed.
-func (r *stage) tellLeader(ctx context.Context) {
+// publishLeader passes the epoch to the step if it changed.
+func (r *stage) publishLeader(ctx context.Context) {
 	epoch := r.lock.leading()
 	if epoch == r.epoch {
 		return

@@ -20,7 +20,7 @@ import (
 // on.
 func TestALockThatIsTakenBeforeItsStageHasItIsReported(t *testing.T) {
 	set := metric.NewSet()
-	s := &stage{Stage: Stage{Name: "s", Leader: &Leader{Pool: "p"}}, counts: newCounts(set, "s"), health: NewHealth(Work{}), ready: &ready{tell: func(string) {}}}
+	s := &stage{Stage: Stage{Name: "s", Leader: &Leader{Pool: "p"}}, counts: newCounts(set, "s"), health: NewHealth(Work{}), ready: &ready{report: func(string) {}}}
 	s.lead(7, "")
 	if epoch := value(t, set, "trimtab_leader_epoch"); epoch != 7 {
 		t.Errorf("epoch %v", epoch)

@@ -88,7 +88,7 @@ func Run(ctx context.Context, s Stage) error {
 		s.Ready = func(string) {}
 	}
 	r := &stage{Stage: s, owned: make(chan struct{}, 1), counts: newCounts(s.Metrics, s.Name), export: newExporter(s.Metrics, s.Logger),
-		health: NewHealth(s.Work), ready: &ready{tell: s.Ready}}
+		health: NewHealth(s.Work), ready: &ready{report: s.Ready}}
 	r.Bus = r.health.Bus(s.Bus)
 	return r.run(ctx)
 }
@@ -130,7 +130,7 @@ func (r *stage) run(ctx context.Context) error {
 // ready combines the stage's own reason for not being ready with that of its health, which counts
 // if the stage has none.
 type ready struct {
-	tell func(reason string)
+	report func(reason string)
 
 	mu         sync.Mutex
 	said, done string
@@ -140,14 +140,14 @@ func (r *ready) says(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.said = reason
-	r.tell(cmp.Or(r.said, r.done))
+	r.report(cmp.Or(r.said, r.done))
 }
 
 func (r *ready) does(reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done = reason
-	r.tell(cmp.Or(r.said, r.done))
+	r.report(cmp.Or(r.said, r.done))
 }
 
 // graceful returns a context that outlives ctx by grace, for outputs under way when a stage is
@@ -235,8 +235,8 @@ func (r *stage) own(ctx context.Context, ended <-chan struct{}) {
 		case <-ticks:
 			// Without an input there is nothing to bring again: logged inside.
 			due(func() { _ = r.step(ctx, nil) })
-		case <-r.lock.news():
-			due(func() { r.tellLeader(ctx) })
+		case <-r.lock.changes():
+			due(func() { r.publishLeader(ctx) })
 		case <-saves:
 			due(func() { r.save(false) })
 		case <-counting:
@@ -261,7 +261,7 @@ func (r *stage) deliver(ctx context.Context, d bus.Delivery) error {
 // step calls the step and publishes its outputs.
 func (r *stage) step(ctx context.Context, in trimtab.Value) error {
 	if r.lock != nil {
-		r.tellLeader(ctx)
+		r.publishLeader(ctx)
 	}
 	out, err := r.call(in)
 	if err != nil {

@@ -13,7 +13,7 @@ func TestNoMoreIsPlannedThanTheGroupAboveLetsThrough(t *testing.T) {
 	for name, set := range map[string]trimtab.Amount{"less": trimtab.Units(0.5), "as much": trimtab.Units(1), "more": trimtab.Units(2), "no limit": trimtab.Unlimited()} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(map[trimtab.KnobID]trimtab.Amount{a: set, b: trimtab.Units(2), c: trimtab.Units(2)}, nil)
-			f.above = map[trimtab.KnobID]*trimtab.Standing{a: {Most: 1, By: "the limit of the group above, shop", Caps: true}}
+			f.above = map[trimtab.KnobID]*trimtab.KnobStatus{a: {Most: 1, By: "the limit of the group above, shop", Caps: true}}
 			p := leads(t, pool(fair.NJCPolicy{}, trimtab.Act))
 			last := f.settle(p, t0, 20, map[string]float64{"a": 3, "b": 3, "c": 3})
 			want := trimtab.Units(1)
@@ -36,10 +36,10 @@ func TestNoMoreIsPlannedThanTheGroupAboveLetsThrough(t *testing.T) {
 
 func TestALimitAboveThatIsLessThanWhatIsGuaranteedIsNamed(t *testing.T) {
 	a, b, c := at("h", "a", ""), at("h", "b", ""), at("h", "c", "")
-	slice := &trimtab.Standing{Most: 2, By: "the limit of the group above, shop", Caps: true}
+	slice := &trimtab.KnobStatus{Most: 2, By: "the limit of the group above, shop", Caps: true}
 	for guarantee, want := range map[float64]bool{0: false, 1: false, 1.5: true} {
 		f := newFleet(map[trimtab.KnobID]trimtab.Amount{a: trimtab.Units(1), b: trimtab.Units(1), c: trimtab.Units(2)}, nil)
-		f.above = map[trimtab.KnobID]*trimtab.Standing{a: slice, b: slice}
+		f.above = map[trimtab.KnobID]*trimtab.KnobStatus{a: slice, b: slice}
 		cfg := pool(fair.NJCPolicy{}, trimtab.Act)
 		for i := range cfg.Workloads {
 			if cfg.Workloads[i].Name != "c" {

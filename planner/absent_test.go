@@ -229,7 +229,7 @@ func TestWhileTwoAgentsSayThatTheyAreOneHostItsWorkloadsAreHeldAndTheOthersGoOn(
 			out = append(out[1:], next...)
 		}
 	}
-	if held := last.Held["a"]; held.Code != codes.HeldTwins || held.Text != "two agents say that they are host h1" {
+	if held := last.Held["a"]; held.Code != codes.HeldDuplicate || held.Text != "two agents say that they are host h1" {
 		t.Errorf("a is held: %+v", held)
 	}
 	if c := f.now[at("h3", "c", "")].Value; c < 2.9 {

@@ -62,7 +62,7 @@ func TestARecommendedPlanIsAppliedOnceAndOnlyAsItWas(t *testing.T) {
 	})
 	p, plan = fresh()
 	barred := holding(t0.Add(time.Second), 1, 1, equal)
-	barred.Targets[0].Barred = "the file is read-only"
+	barred.Targets[0].ReadOnly = "the file is read-only"
 	p.Step(t0, barred)
 	if got := one(t, p.Step(t0, apply(plan.ID()))); len(got.Actions) > 0 || !strings.Contains(got.Held[barred.Targets[0].Workload].Text, "read-only") ||
 		!strings.Contains(got.Cause.String(), "refused: a knob may not be written") {

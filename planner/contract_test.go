@@ -94,7 +94,7 @@ func TestAbsentDataLowersNobody(t *testing.T) {
 	}
 	names := slices.Sorted(maps.Keys(spoil))
 	rapid.Check(t, func(t *rapid.T) {
-		cfg := pool(rapid.SampledFrom([]policy.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}, welfare.Secured{Objective: welfare.Egalitarian{}}, welfare.Secured{Objective: welfare.Social{}}}).Draw(t, "policy"), trimtab.Act)
+		cfg := pool(rapid.SampledFrom([]policy.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Egalitarian{}, welfare.Social{}, welfare.TieBreak{Objective: welfare.Egalitarian{}}, welfare.TieBreak{Objective: welfare.Social{}}}).Draw(t, "policy"), trimtab.Act)
 		cfg.Guard.Disabled = rapid.Bool().Draw(t, "unguarded")
 		cfg.Workloads[0].Default = 5
 		p, err := planner.New(cfg)

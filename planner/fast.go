@@ -17,26 +17,26 @@ import (
 // stale.
 const contributionRounds = 20
 
-// maxHeard bounds the number of knobs for which the planner remembers the last request of a fast
+// maxFastRequests bounds the number of knobs for which the planner remembers the last request of a fast
 // loop.
-const maxHeard = 1024
+const maxFastRequests = 1024
 
-// hear starts the rounds that fast loops ask for: once for each request of a knob, and at most once
+// observeFast starts the rounds that fast loops ask for: once for each request of a knob, and at most once
 // per gap and workload, as for alerts.
-func (p *Planner) hear(now time.Time, h *trimtab.Holding) (out []trimtab.Value) {
+func (p *Planner) observeFast(now time.Time, h *trimtab.Holding) (out []trimtab.Value) {
 	if p.cfg.Fast == nil {
 		return nil
 	}
 	for i := range h.Targets {
 		t := &h.Targets[i]
-		if t.Fast == nil || t.Fast.Ask == nil || p.byName[t.Workload] == nil || p.heard[t.KnobID] == t.Fast.Ask.Number {
+		if t.Fast == nil || t.Fast.Ask == nil || p.byName[t.Workload] == nil || p.fastRequests[t.KnobID] == t.Fast.Ask.Number {
 			continue
 		}
-		if p.heard == nil || len(p.heard) > maxHeard {
-			p.heard = map[trimtab.KnobID]int{}
+		if p.fastRequests == nil || len(p.fastRequests) > maxFastRequests {
+			p.fastRequests = map[trimtab.KnobID]int{}
 		}
 		a := t.Fast.Ask
-		p.heard[t.KnobID] = a.Number
+		p.fastRequests[t.KnobID] = a.Number
 		if !p.leading {
 			continue
 		}
@@ -185,6 +185,6 @@ func (p *Planner) contribute(now time.Time, c *colocation.Contributions) {
 		}
 	}
 	for w, v := range least {
-		w.History.Stall.Tell(now, c.Workload, v)
+		w.History.Stall.Record(now, c.Workload, v)
 	}
 }

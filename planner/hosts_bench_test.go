@@ -47,7 +47,7 @@ func BenchmarkHosts(b *testing.B) {
 	for _, size := range [][2]int{{100, 10}, {1000, 100}, {10000, 1000}} {
 		p := onHosts(size[0], size[1])
 		for _, policy := range []policy.Policy{fair.ResourceFair{}, fair.NJCPolicy{}, welfare.Egalitarian{}, welfare.Social{MoveCost: 0.05},
-			welfare.Nash{MoveCost: 0.05}, welfare.Own{Title: "sum", MoveCost: 0.05}, welfare.Secured{Objective: welfare.Own{Title: "secured sum"}}, welfare.Secured{Objective: welfare.Own{Title: "secured minimum", Least: true}}} {
+			welfare.Nash{MoveCost: 0.05}, welfare.Own{Title: "sum", MoveCost: 0.05}, welfare.TieBreak{Objective: welfare.Own{Title: "secured sum"}}, welfare.TieBreak{Objective: welfare.Own{Title: "secured minimum", Least: true}}} {
 			b.Run(fmt.Sprintf("%s/%dx%d", policy.Name(), size[0], size[1]), func(b *testing.B) {
 				gap, over, from := 0.0, 0.0, processorTime()
 				for b.Loop() {

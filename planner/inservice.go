@@ -72,9 +72,9 @@ func (r limiting) limitable(s *allocation.Allocation) bool {
 		return false
 	}
 	knobs := r.limits(s.Workload)
-	barred := slices.ContainsFunc(knobs, func(k *ledger.Knob) bool { return k.Held.Barred != "" })
+	readOnly := slices.ContainsFunc(knobs, func(k *ledger.Knob) bool { return k.Held.ReadOnly != "" })
 	_, known := r.planner.admitted[s.Name].For(s.Resource.Capacity, s.Estimate.Cost)
-	return known && len(knobs) > 0 && !barred
+	return known && len(knobs) > 0 && !readOnly
 }
 
 // admitted returns the limit for the allocation that a workload is about to have, and the reason; 0
@@ -84,16 +84,16 @@ func (r limiting) admitted(s *allocation.Allocation) (limit float64, why string)
 	has, about := s.Step.Set, ""
 	switch {
 	case !s.Shared():
-	case s.Turn.Partial:
-		has = float64(s.Turn.Slice) * s.Resource.Unit
-		about = fmt.Sprintf("needs do not fit, and %s gives it %s of the %s that its requests want: ", r.planner.cfg.Policy.Name(), s.Amount(has), s.Amount(s.Turn.Wants))
-	case s.Turn.Admitted, !s.Aim.Divided:
+	case s.Overload.Partial:
+		has = float64(s.Overload.Slice) * s.Resource.Unit
+		about = fmt.Sprintf("needs do not fit, and %s gives it %s of the %s that its requests want: ", r.planner.cfg.Policy.Name(), s.Amount(has), s.Amount(s.Overload.Wants))
+	case s.Overload.Admitted, !s.Aim.Divided:
 		has = math.Max(has, float64(s.Range.Hi)*s.Resource.Unit)
 	}
 	l, ok := r.planner.admitted[s.Name].For(has, s.Estimate.Cost)
 	switch {
 	case ok:
-	case s.Turn.Partial && l.Time > 0:
+	case s.Overload.Partial && l.Time > 0:
 		return 1, about + "at least one request is in service"
 	default:
 		return 0, ""
@@ -123,7 +123,7 @@ func (r limiting) limit(w *allocation.Workload, k *ledger.Knob, to float64, why 
 	if trimtab.Units(set).Less(now) {
 		list, verb = &r.shrinks, "lowered"
 	}
-	if mode != trimtab.Act || k.Held.Barred != "" {
+	if mode != trimtab.Act || k.Held.ReadOnly != "" {
 		list, verb, mode = &r.advice, issue.WouldBe+verb, trimtab.Recommend
 	}
 	if set != to {

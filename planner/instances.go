@@ -54,9 +54,9 @@ func (r *decision) instances(w *allocation.Workload, resource int) (instances.Al
 	case !first.Held.Serves():
 		return found, trimtab.Held{Code: codes.HeldKnob, Text: "no instance of it serves yet"}
 	case least > 1:
-		return found, trimtab.Held{Code: codes.HeldTwins, Text: fmt.Sprintf("two agents say that they are host %s", first.Host)}
+		return found, trimtab.Held{Code: codes.HeldDuplicate, Text: fmt.Sprintf("two agents say that they are host %s", first.Host)}
 	case least > 0, !slices.ContainsFunc(found, func(i instances.Instance) bool { return !i.Stuck }):
-		return found, trimtab.Held{Code: codes.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(first.Heard()).Round(time.Second))}
+		return found, trimtab.Held{Code: codes.HeldSilent, Text: fmt.Sprintf("host %s was not heard of for %v", first.Host, r.now.Sub(first.ReportedAt()).Round(time.Second))}
 	}
 	return found, trimtab.Held{}
 }
@@ -65,9 +65,9 @@ func (r *decision) instances(w *allocation.Workload, resource int) (instances.Al
 // problem, serves nothing, or two agents claim to be its host.
 func (r *decision) unfit(e *ledger.Knob) int {
 	switch {
-	case e.Held.Problem != "", !e.Held.Serves(), r.planner.ledger.Twins(e, r.now):
+	case e.Held.Problem != "", !e.Held.Serves(), r.planner.ledger.Duplicate(e, r.now):
 		return 2
-	case r.now.Sub(e.Heard()) > r.planner.cfg.Lease:
+	case r.now.Sub(e.ReportedAt()) > r.planner.cfg.Lease:
 		return 1
 	}
 	return 0
@@ -76,7 +76,7 @@ func (r *decision) unfit(e *ledger.Knob) int {
 // locate adds the hosts to the problem, each with the capacity that knobs of other workloads leave
 // there.
 func (r *decision) locate(prob *policy.Problem, asked []*allocation.Allocation, others *ledger.Counts) {
-	left := others.Room()
+	left := others.Headroom()
 	at := make([]int, len(left)) // by site: index in prob.Hosts plus 1; 0: not in prob.Hosts
 	names := make([]site, 0, len(left))
 	for _, s := range asked {
@@ -156,7 +156,7 @@ func (r *decision) spread(resource int) {
 			if rest == nil {
 				rest = r.believed(resource).Rest(r.planner.capacity(resource))
 			}
-			s.Knobs.Place(rest, r.believed(resource), s.State.Min, s.Resource.Quantum())
+			s.Knobs.Distribute(rest, r.believed(resource), s.State.Min, s.Resource.Quantum())
 		case stays && !s.Notes.Evens:
 		case len(s.Knobs) == 1 && !s.Acts():
 			s.Knobs[0].Set = s.Step.Set
@@ -167,7 +167,7 @@ func (r *decision) spread(resource int) {
 		}
 	}
 	if len(written) > 0 {
-		r.amounts(written, r.others(written, resource).Room())
+		r.amounts(written, r.others(written, resource).Headroom())
 	}
 	if len(advised) > 0 {
 		r.amounts(advised, nil)

@@ -25,7 +25,7 @@ type fleet struct {
 	capacity map[string]float64 // of the hosts that say
 	now      map[trimtab.KnobID]trimtab.Amount
 	accepted map[string]uint64 // the last plan, by host
-	above    map[trimtab.KnobID]*trimtab.Standing
+	above    map[trimtab.KnobID]*trimtab.KnobStatus
 	// share is how many knobs a plan may lower on a host, 0: all, and refused counts those
 	// that were not.
 	share, refused int
@@ -54,7 +54,7 @@ func (f *fleet) holding(host string, t time.Time) *trimtab.Holding {
 	}
 	for _, id := range slices.SortedFunc(maps.Keys(f.now), trimtab.KnobID.Compare) {
 		if id.Host == host {
-			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: id, Knob: "test", Now: f.now[id], Baseline: f.now[id], Since: t, Min: 0.1, Max: 8, Standing: f.above[id], Shared: f.weights})
+			h.Targets = append(h.Targets, trimtab.KnobState{KnobID: id, Knob: "test", Now: f.now[id], Baseline: f.now[id], Since: t, Min: 0.1, Max: 8, Status: f.above[id], Shared: f.weights})
 			if found, ok := f.baseline[id]; ok {
 				k := &h.Targets[len(h.Targets)-1]
 				k.Shared, k.Reserves, k.Baseline = true, true, found

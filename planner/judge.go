@@ -59,12 +59,12 @@ func fairness(r *decision) *trimtab.Audit {
 	}
 	for _, s := range r.allocations {
 		for i := range s.Knobs {
-			rest[s.Index].LeaveOut(s.Knobs[i].Place())
+			rest[s.Index].LeaveOut(s.Knobs[i].Index())
 		}
 	}
 	for i := range rest {
 		others.Has[i] = rest[i].Sum()
-		rooms(r, i, rest[i].Room(), now.Tenants, target.Tenants)
+		rooms(r, i, rest[i].Headroom(), now.Tenants, target.Tenants)
 	}
 	now.Tenants, target.Tenants = append(now.Tenants, others), append(target.Tenants, others)
 	out := audit.Of(now)
@@ -77,7 +77,7 @@ func fairness(r *decision) *trimtab.Audit {
 // current allocations, in target with the targets. wanted is, by host, what all other knobs leave;
 // nil with one host.
 func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tenant) {
-	left := r.believed(resource).Room()
+	left := r.believed(resource).Headroom()
 	if left == nil {
 		return
 	}
@@ -91,7 +91,7 @@ func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tena
 			if k := &s.Knobs[i]; s.Status.Free && !k.Stuck {
 				wanted[k.Site()] -= k.Share * float64(s.Aim.Units) * s.Resource.Unit
 			} else {
-				wanted[k.Site()] -= r.believed(resource).Of(k.Place())
+				wanted[k.Site()] -= r.believed(resource).Of(k.Index())
 			}
 		}
 	}
@@ -105,6 +105,6 @@ func rooms(r *decision, resource int, wanted []float64, now, target []audit.Tena
 				tenant.Room = make([]float64, len(r.planner.resources))
 			}
 		}
-		now[at].Room[resource], target[at].Room[resource] = s.Knobs.Room(left), s.Knobs.Room(wanted)
+		now[at].Room[resource], target[at].Room[resource] = s.Knobs.Headroom(left), s.Knobs.Headroom(wanted)
 	}
 }

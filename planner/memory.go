@@ -78,7 +78,7 @@ func (p *Planner) sizesMemory() bool {
 }
 
 // acts reports whether a limit is written.
-func acts(s sized) bool { return s.of.Mode == trimtab.Act && s.knob.Held.Barred == "" }
+func acts(s sized) bool { return s.of.Mode == trimtab.Act && s.knob.Held.ReadOnly == "" }
 
 // sizes returns the limits of a workload whose memory the pool does not share.
 func (p *Planner) sizes(w *allocation.Workload, now time.Time) (all []sized) {

@@ -49,7 +49,7 @@ func (p *Planner) observe(now time.Time, h *trimtab.Holding) {
 	for i := range h.Targets {
 		t := &h.Targets[i]
 		w := p.byName[t.Workload]
-		if w == nil || t.Resource != p.cfg.Resource || w.Number == nil && t.Standing == nil {
+		if w == nil || t.Resource != p.cfg.Resource || w.Number == nil && t.Status == nil {
 			continue
 		}
 		if len(heard) == 0 || heard[len(heard)-1] != w {
@@ -110,7 +110,7 @@ func (p *Planner) coming(resource string) (sum float64) {
 		}
 		there := 0
 		for _, i := range p.ledger.Of(w.Name, resource) {
-			if s := i.Held.Standing; !i.Gone() && (s == nil || s.Phase != trimtab.Ending) {
+			if s := i.Held.Status; !i.Gone() && (s == nil || s.Phase != trimtab.Ending) {
 				there++
 			}
 		}
@@ -124,7 +124,7 @@ func (p *Planner) coming(resource string) (sum float64) {
 // starts returns the amount with which one more instance starts: what its knob reports, else the
 // workload's maximum.
 func (p *Planner) starts(w *allocation.Workload, k *ledger.Knob, resource string) float64 {
-	if s := k.Held.Standing; s != nil {
+	if s := k.Held.Status; s != nil {
 		if v, ok := s.Starts[resource]; ok {
 			return v
 		}
@@ -153,7 +153,7 @@ func (r counting) numbers() {
 			}
 		}
 	}
-	hosts := r.believed(0).Room()
+	hosts := r.believed(0).Headroom()
 	for _, s := range allocations {
 		own := math.Max(0, s.Step.Set-s.Now)
 		room := r.numberOf(s, math.Max(0, left+own), math.Min(now, math.Max(0, left+own)), hosts)
@@ -180,15 +180,15 @@ func (r counting) numberOf(s *allocation.Allocation, left, free float64, hosts [
 		if n := float64(len(s.Knobs)); w.Work > 0 && w.Need.Start <= n*w.Size.Max {
 			state.Slack.Observe(w.Need.Start, w.Work, len(s.Knobs))
 		}
-		s.Number.Minute.Take(r.now, s.Estimate, s.SLO, &state.Margin)
+		s.Number.Minute.Observe(r.now, s.Estimate, s.SLO, &state.Margin)
 		w.Need = state.Margin.Add(w.Need)
 		if w.Work > 0 {
 			w.Work += state.Margin.Amount()
 		}
 	}
-	room := &replicas.Room{Pool: left, Hosts: allocation.RoomOf(s, hosts)}
+	room := &replicas.Headroom{Pool: left, Hosts: allocation.HeadroomOf(s, hosts)}
 	d := w.Decide(r.now, state, room)
-	if s.Status.Free && w.Size.Barred == "" && !w.Size.Fixed {
+	if s.Status.Free && w.Size.ReadOnly == "" && !w.Size.Fixed {
 		for at, i := range index {
 			if i >= 0 {
 				k := &s.Knobs[i]

@@ -38,8 +38,8 @@ type deployment struct {
 	made               int
 	nodes              map[string]float64
 	sizeBar, numberBar string
-	number             trimtab.Standing
-	size               trimtab.Standing
+	number             trimtab.KnobStatus
+	size               trimtab.KnobStatus
 	floor              float64
 	sequence           uint64
 	// reserves: what pods have are weights, and room on their nodes.
@@ -74,7 +74,7 @@ func (d *deployment) holding(now time.Time) *trimtab.Holding {
 		if now.Before(p.ready) {
 			s.Phase = trimtab.Unready
 		}
-		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: at("k", "a", p.name), Knob: "test", Now: trimtab.Units(p.limit), Baseline: trimtab.Units(p.limit), Since: now, Min: 0.1, Max: 2, Barred: d.sizeBar, Standing: &s})
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: at("k", "a", p.name), Knob: "test", Now: trimtab.Units(p.limit), Baseline: trimtab.Units(p.limit), Since: now, Min: 0.1, Max: 2, ReadOnly: d.sizeBar, Status: &s})
 		if k := &h.Targets[i]; d.reserves {
 			k.Shared, k.Reserves, k.Baseline = true, true, trimtab.Units(p.found)
 		}
@@ -84,13 +84,13 @@ func (d *deployment) holding(now time.Time) *trimtab.Holding {
 	return d.with(h, now, &s)
 }
 
-func (d *deployment) with(h *trimtab.Holding, now time.Time, s *trimtab.Standing) *trimtab.Holding {
+func (d *deployment) with(h *trimtab.Holding, now time.Time, s *trimtab.KnobStatus) *trimtab.Holding {
 	n := trimtab.Units(float64(d.replicas))
 	baseline := n
 	if d.replicas == 0 {
 		baseline = trimtab.Units(float64(d.found))
 	}
-	h.Targets = append(h.Targets, trimtab.KnobState{KnobID: scaleOf(), Knob: "test", Now: n, Baseline: baseline, Since: now, Min: 1, Max: 10, Floor: d.floor, Barred: d.numberBar, Standing: s})
+	h.Targets = append(h.Targets, trimtab.KnobState{KnobID: scaleOf(), Knob: "test", Now: n, Baseline: baseline, Since: now, Min: 1, Max: 10, Floor: d.floor, ReadOnly: d.numberBar, Status: s})
 	return h
 }
 
@@ -303,13 +303,13 @@ func TestInModeRecommendSizeAndNumberAreAdvisedAndNothingIsDone(t *testing.T) {
 
 func TestAQuotaClampsBeforePlanningAndIsNamedAsBinding(t *testing.T) {
 	p, d := counted(t, 16, nil), deployed(2, 2)
-	d.number = trimtab.Standing{Most: 3, By: "ResourceQuota shop/q"}
+	d.number = trimtab.KnobStatus{Most: 3, By: "ResourceQuota shop/q"}
 	all := d.play(p, t0, 90, steady(9))
 	if says := saysOf(all); d.replicas != 3 || !strings.Contains(says, "ResourceQuota shop/q") {
 		t.Errorf("%d pods, want 3:\n%s", d.replicas, says)
 	}
 	p, d = counted(t, 16, func(w *planner.WorkloadConfig) { w.Count.Max = 2 }), deployed(2, 1)
-	d.size = trimtab.Standing{Most: 1, By: "LimitRange shop/r"}
+	d.size = trimtab.KnobStatus{Most: 1, By: "LimitRange shop/r"}
 	all = d.play(p, t0, 60, steady(4))
 	if says := saysOf(all); d.limits() != 2 || !strings.Contains(says, "LimitRange shop/r") {
 		t.Errorf("pods have %v, want 2:\n%s", d.limits(), says)

@@ -59,12 +59,12 @@ type Planner struct {
 	shift    shift.State               // the same for workloads with instances on several hosts
 	// backoff is the least time between the last round and an early one that a workload's need
 	// starts. It doubles while early rounds change nothing.
-	backoff  time.Duration
-	asked    time.Time // the time of the last Round command
-	seen     seen.Values
-	gaps     gaps.Gaps              // spaces the rounds that alerts and fast loops ask for
-	heard    map[trimtab.KnobID]int // by knob: number of the fast loop's last request for a round
-	verdicts verdict.List
+	backoff      time.Duration
+	asked        time.Time // the time of the last Round command
+	seen         seen.Values
+	gaps         gaps.Gaps              // spaces the rounds that alerts and fast loops ask for
+	fastRequests map[trimtab.KnobID]int // by knob: number of the fast loop's last request for a round
+	verdicts     verdict.List
 	// admitted has, by name of workload, what is known of how many requests it serves within its
 	// SLO, for workloads whose requests in service can be limited.
 	admitted map[string]*concurrency.State
@@ -143,7 +143,7 @@ func (p *Planner) hold(now time.Time, h *trimtab.Holding) []trimtab.Value {
 	}
 	p.observe(now, h)
 	out := p.release(now)
-	return append(out, p.hear(now, h)...)
+	return append(out, p.observeFast(now, h)...)
 }
 
 // own returns the holding without the knobs of workloads that the configuration assigns to another
@@ -230,12 +230,12 @@ func (p *Planner) learn(now time.Time, e *trimtab.Estimate) (news bool) {
 	if w.Missed++; !measured.Misses(e, w.SLO) {
 		w.Missed = 0
 	}
-	w.History.Use.Take(now, e)
+	w.History.Use.Observe(now, e)
 	if w.Admit != nil {
-		p.admitted[w.Name].Take(e, w.SLO)
+		p.admitted[w.Name].Observe(e, w.SLO)
 	}
 	p.report(w, e)
-	w.Turn.Take(allocation.ReportOf(e, w.SLO))
+	w.Overload.Observe(allocation.ReportOf(e, w.SLO))
 	return true
 }
 
@@ -296,14 +296,14 @@ func (r *decision) others(allocations []*allocation.Allocation, resource int) *l
 		}
 		for i := range s.Knobs {
 			if k := &s.Knobs[i]; !k.Stuck {
-				c.LeaveOut(k.Place())
+				c.LeaveOut(k.Index())
 			}
 		}
 	}
 	for _, s := range r.allocations {
 		for i := 0; s.Aim.Kept != "" && s.Aim.ByHost && s.Index == resource && i < len(s.Knobs); i++ { // others must leave room for what it takes back
 			if k := &s.Knobs[i]; k.Held.Reserves {
-				c.Least(k.Place(), k.Before())
+				c.Least(k.Index(), k.Before())
 			}
 		}
 	}

@@ -13,8 +13,8 @@ import (
 
 // issuer returns the issuer of the pool's plans.
 func (p *Planner) issuer() *issue.Issuer {
-	c := issue.Config{Pool: p.cfg.Pool, Lease: p.cfg.Lease, Confirm: p.cfg.Confirm, Ledger: p.ledger, Unheard: p.unheard,
-		Turns: func(workload string) bool { w := p.byName[workload]; return w != nil && !w.Released }}
+	c := issue.Config{Pool: p.cfg.Pool, Lease: p.cfg.Lease, Confirm: p.cfg.Confirm, Ledger: p.ledger, Unreported: p.unreported,
+		Writable: func(workload string) bool { w := p.byName[workload]; return w != nil && !w.Released }}
 	if slices.ContainsFunc(p.workloads, (*allocation.Workload).Counted) {
 		// Replicas come first: their actions then count what new instances start with.
 		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Replicas, Capacity: pool.MostReplicas, Unit: 1, Quantum: 1})
@@ -32,8 +32,8 @@ func (p *Planner) issuer() *issue.Issuer {
 	return issue.New(c)
 }
 
-// unheard returns the most of a resource that may be in use by workloads that no host has reported.
-func (p *Planner) unheard(resource string, told func(workload string) bool) (most float64) {
+// unreported returns the most of a resource that may be in use by workloads that no host has reported.
+func (p *Planner) unreported(resource string, told func(workload string) bool) (most float64) {
 	i := p.index(resource)
 	if i < 0 {
 		return 0 // instances and requests in service are not shared between workloads
@@ -49,7 +49,7 @@ func (p *Planner) unheard(resource string, told func(workload string) bool) (mos
 // publish sends the first step of a decision: its shrinks and advice.
 func (p *Planner) publish(now time.Time, d issue.Decision) []trimtab.Value {
 	d.Objective, d.Capacity, d.Resource, d.Capacities = p.cfg.Policy.Name(), p.capacity(0), p.cfg.Resource, capacitiesOf(p)
-	d.Verdicts = p.verdicts.Take()
+	d.Verdicts = p.verdicts.Drain()
 	return p.emit(p.issue.Issue(now, d))
 }
 

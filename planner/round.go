@@ -178,7 +178,7 @@ func (r *decision) guard(resource int) {
 			Missing: s.Status.Free && (s.Aim.Short || s.Misses() || s.Curve.Eval(s.Now).Mean < s.SLO),
 			Meets:   s.Status.Free && (s.Aim.Served || s.Curve.Eval(s.Step.Target).Mean >= s.SLO),
 			Harms:   s.Status.Free && !s.Aim.Served && s.Curve.Eval(s.Step.Target).Mean < s.SLO && worst[side(s)] >= s.UtilityAt(s.Now),
-			Weighed: !s.Aim.Served, Safe: s.Aim.Safe, Changed: s.Changed(), Lack: s.Aim.Lack, Firing: s.Firing(),
+			Weighed: !s.Aim.Served, Safe: s.Aim.Safe, Changed: s.Changed(), Deficit: s.Aim.Deficit, Firing: s.Firing(),
 			Advice: !s.Acts(), Last: s.State.Move, Lent: s.Lent(resource, s.Now), Returned: s.Returned,
 		}))
 	}
@@ -258,7 +258,7 @@ func (r *decision) act(s *allocation.Allocation) {
 		}
 		a := trimtab.Action{KnobID: k.KnobID, Expect: k.Found, Set: trimtab.Units(k.Set), Capped: s.Capped(k), Mode: s.ActionMode()}
 		if last == nil {
-			why = r.telling().Of(s)
+			why = r.reasons().Of(s)
 			a.Why = why
 		} else {
 			a.Why = trimtab.Reason{Binding: why.Binding, NextCheck: why.NextCheck}
@@ -285,7 +285,7 @@ func (r *decision) act(s *allocation.Allocation) {
 
 // stays records why an allocation is not changed.
 func (r *decision) stays(s *allocation.Allocation) {
-	why := r.telling().Stays(s)
+	why := r.reasons().Stays(s)
 	if r.unmoved == nil {
 		r.unmoved = map[string]trimtab.Held{}
 	}
@@ -295,8 +295,8 @@ func (r *decision) stays(s *allocation.Allocation) {
 	r.unmoved[s.Name] = why
 }
 
-// telling returns the state of the round in the form that package reason needs.
-func (r *decision) telling() reason.Round {
+// reasons returns the state of the round in the form that package reason needs.
+func (r *decision) reasons() reason.Round {
 	p := r.planner
 	return reason.Round{Now: r.now, Next: p.next, Objective: p.cfg.Policy.Name(), Several: len(p.resources) > 1, Expect: p.traits.Expect, All: r.allocations}
 }

@@ -262,7 +262,7 @@ func (p *scripted) hold() (out []trimtab.Value) {
 				continue
 			}
 			k.Host, k.Now, k.Shared, k.Capped = host, p.has[k.Workload], p.shared, p.capped[k.Workload]
-			k.Barred = p.barred[k.Workload]
+			k.ReadOnly = p.barred[k.Workload]
 			if p.found != nil {
 				k.Reserves, k.Baseline = true, p.found[k.Workload]
 			}

@@ -40,7 +40,7 @@ func (p *Planner) urgentRound(now time.Time, w *allocation.Workload) []trimtab.V
 		return nil // it also has what others leave idle
 	}
 	asks := s.Asks()
-	if asks.Lack() <= 1 && (!s.Changed() || s.Now >= float64(min(asks.At(s.History.Confidence)+asks.Waiting, s.Range.Hi))*s.Resource.Unit-policy.Grain) {
+	if asks.Deficit() <= 1 && (!s.Changed() || s.Now >= float64(min(asks.At(s.History.Confidence)+asks.Waiting, s.Range.Hi))*s.Resource.Unit-policy.Grain) {
 		return nil
 	}
 	next := p.next
@@ -78,7 +78,7 @@ func (r aiming) serve(in func(*allocation.Allocation) bool) bool {
 	}
 	for i, s := range asked {
 		s.Aim.Safe, s.History.Confidence = float64(answer.Need[i])*s.Resource.Unit, answer.Confidence
-		s.Aim.Short, s.Aim.Lack = answer.Short[i], asks[i].Lack()
+		s.Aim.Short, s.Aim.Deficit = answer.Short[i], asks[i].Deficit()
 	}
 	for i, s := range asked {
 		if s.Aim.Solved {
@@ -111,10 +111,10 @@ func (r aiming) fitter(asked []*allocation.Allocation, others *ledger.Counts, un
 		}
 		left := room.Clone()
 		for j, n := range need {
-			left.Take(j, n)
+			left.Subtract(j, n)
 		}
 		for j, n := range late {
-			left.Take(j, n)
+			left.Subtract(j, n)
 		}
 		return left.Holds()
 	}

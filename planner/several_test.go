@@ -245,7 +245,7 @@ func TestAWorkloadThatIsUnsolvedForOneResourceIsHeldWithAll(t *testing.T) {
 	holding := h.holding(now)
 	for i := range holding.Targets {
 		if k := &holding.Targets[i]; k.Workload == "a" && k.Resource == "memory" {
-			k.Barred = "nobody may write it"
+			k.ReadOnly = "nobody may write it"
 		}
 	}
 	p.Step(now, holding)

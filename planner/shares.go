@@ -39,7 +39,7 @@ func (r aiming) weigh(in func(*allocation.Allocation) bool) bool {
 	case len(all) > 1, len(all) == 1 && r.besides(all[0]):
 		hosts.shares(all)
 		return true
-	case len(all) == 1 && all[0].told && all[0].has < all[0].node:
+	case len(all) == 1 && all[0].capacityKnown && all[0].has < all[0].node:
 		units, scale = policy.DownUnits(all[0].node, r.planner.cfg.Unit), all[0].scale()
 	}
 	r.takeTurns("", units, scale, asked, r.entitlements())
@@ -54,7 +54,7 @@ func (r aiming) entitle(asked []*allocation.Allocation) {
 		if s.Aim.Solved {
 			continue
 		}
-		if s.Turn.End(); several || allocation.Reserves(s) {
+		if s.Overload.End(); several || allocation.Reserves(s) {
 			s.AsSet("trimtab does not set it; the kernel shares")
 		} else {
 			s.Rest(entitled[s.Name], "trimtab does not set it; the kernel shares")
@@ -123,7 +123,7 @@ func (r aiming) takeTurns(host string, units int, scale float64, asked []*alloca
 		delete(p.overload, host)
 	}
 	for i, s := range asked {
-		s.Turn, s.Aim.Divided = turns[i], what != overload.Fits
+		s.Overload, s.Aim.Divided = turns[i], what != overload.Fits
 		switch {
 		case what == overload.Shared, what == overload.Admitted && !p.traits.Weighs:
 			s.Rest(entitled[s.Name], "needs do not fit; the kernel shares by entitlement")

@@ -28,9 +28,9 @@ type hosting struct{ *decision }
 type sharedHost struct {
 	name      string
 	has, node float64
-	// told: the capacity of the host is known.
-	told    bool
-	members []member
+	// capacityKnown: the capacity of the host is known.
+	capacityKnown bool
+	members       []member
 }
 
 // scale returns the fraction of the node's CPU that may be given.
@@ -95,7 +95,7 @@ func (r hosting) shares(all []*sharedHost) {
 		shift.Chosen:     "needs fit the pool, but not each host; what has instances elsewhere makes room",
 	}[what]
 	for _, s := range asked {
-		s.Turn.End() // its turn in an overload of a single host is over
+		s.Overload.End() // its turn in an overload of a single host is over
 		s.Aim.Solved, s.Aim.Served, s.Aim.Stays, s.Aim.ByHost = true, true, true, true
 		s.Aim.Units, s.Aim.Divided = policy.UpUnits(s.Now, s.Resource.Unit), what != shift.Fits
 		s.Aim.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
@@ -137,7 +137,7 @@ func (r hosting) takeTurns(b *sharedHost, entitled []float64) {
 // or what the site reserved if that is more.
 func (r hosting) sharedHosts(asked []*allocation.Allocation) []*sharedHost {
 	others := r.others(asked, 0)
-	room, by, out := others.Room(), map[int]*sharedHost{}, []*sharedHost(nil)
+	room, by, out := others.Headroom(), map[int]*sharedHost{}, []*sharedHost(nil)
 	for _, s := range asked {
 		for i := range s.Knobs {
 			k := &s.Knobs[i]
@@ -146,14 +146,14 @@ func (r hosting) sharedHosts(asked []*allocation.Allocation) []*sharedHost {
 			}
 			b := by[k.Site()]
 			if b == nil {
-				b = &sharedHost{name: k.Node(), told: k.Bounded(room)}
-				if by[k.Site()] = b; b.told {
+				b = &sharedHost{name: k.Node(), capacityKnown: k.Bounded(room)}
+				if by[k.Site()] = b; b.capacityKnown {
 					b.node = math.Max(0, room[k.Site()])
 				}
 				out = append(out, b)
 			}
 			switch b.members = append(b.members, member{s, k}); {
-			case b.told:
+			case b.capacityKnown:
 			case k.Held.Reserves:
 				b.node += math.Max(k.Has, k.Before())
 			default:
@@ -191,7 +191,7 @@ func (b *sharedHost) given() (sum float64) {
 
 // cores returns how many cores the requests of the workload need, > 0.
 func (m member) cores() float64 {
-	v := m.of.Turn.Wants
+	v := m.of.Overload.Wants
 	if !(v > 0) {
 		v = float64(m.of.NeedAt(-1)) * m.of.Resource.Unit
 	}

@@ -13,7 +13,7 @@ func (p *Planner) Snapshot() map[string][]byte {
 	state := make(map[string]memory.Workload, len(p.workloads))
 	for _, w := range p.workloads {
 		m := w.States[0].Memory(p.resources[0].Unit)
-		m.Loan, m.Returned, m.Turn, m.Admitted = w.Loan, w.Returned, w.Turn, p.admitted[w.Name]
+		m.Loan, m.Returned, m.Overload, m.Admitted = w.Loan, w.Returned, w.Overload, p.admitted[w.Name]
 		if w.Number != nil {
 			m.Number = &w.Number.State
 			if !w.Number.Idle.Since.IsZero() {
@@ -53,7 +53,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 		if w == nil {
 			continue
 		}
-		w.Loan, w.Returned, w.Turn = m.Loan, m.Returned, m.Turn
+		w.Loan, w.Returned, w.Overload = m.Loan, m.Returned, m.Overload
 		if s := p.admitted[n]; s != nil && m.Admitted != nil {
 			*s = *m.Admitted
 		}

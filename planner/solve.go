@@ -180,7 +180,7 @@ func (r aiming) shortOf(asked []*allocation.Allocation, resource int) string {
 	for _, w := range p.workloads {
 		h := reason.Holder{Name: w.Name, Open: true, Why: r.heldBack[w.Name].Text}
 		for _, k := range p.ledger.Of(w.Name, of.Name) {
-			h.Has += others.Of(k.Place())
+			h.Has += others.Of(k.Index())
 			h.Open = h.Open && k.Held.Now.Unlimited
 		}
 		if h.Has > 0 {

@@ -38,14 +38,14 @@ func (r *decision) starting(resource int) {
 			}
 			i := instances.Of(k, false)
 			goal := math.Min(math.Min(usual, i.High), i.Has+math.Max(0, rest.Idle))
-			if i.Bounded(rest.Room) {
-				goal = math.Min(goal, i.Has+math.Max(0, rest.Room[i.Site()]))
+			if i.Bounded(rest.Headroom) {
+				goal = math.Min(goal, i.Has+math.Max(0, rest.Headroom[i.Site()]))
 			}
 			goal = s.Resource.Down(goal)
 			if goal <= i.Has+s.Resource.Quantum()/2 {
 				continue
 			}
-			rest.Take(i.Site(), goal-i.Has)
+			rest.Subtract(i.Site(), goal-i.Has)
 			show := func(v float64) string { return trimtab.AmountOf(s.Resource.Name, trimtab.Units(v)) }
 			r.begun = append(r.begun, trimtab.Action{KnobID: k.KnobID, Expect: i.Found, Set: trimtab.Units(goal), Mode: s.ActionMode(), Why: trimtab.Reason{
 				Summary:   fmt.Sprintf("raised from %s to %s: it starts, and gets the median of what the other instances have", show(i.Has), show(goal)),
@@ -57,15 +57,15 @@ func (r *decision) starting(resource int) {
 
 // starts reports whether an instance runs, can be set and does not serve yet.
 func (r *decision) starts(k *ledger.Knob) bool {
-	st := k.Held.Standing
-	return !k.Gone() && st != nil && st.Phase == trimtab.Unready && k.Held.Problem == "" && k.Held.Barred == "" && !k.Held.Now.Unlimited &&
-		r.unheard(k) == 0
+	st := k.Held.Status
+	return !k.Gone() && st != nil && st.Phase == trimtab.Unready && k.Held.Problem == "" && k.Held.ReadOnly == "" && !k.Held.Now.Unlimited &&
+		r.hostLost(k) == 0
 }
 
-// unheard returns 1 if the host of a knob is lost, silent for a lease, or claimed by two agents,
+// hostLost returns 1 if the host of a knob is lost, silent for a lease, or claimed by two agents,
 // else 0. Unlike unfit it ignores whether the instance serves.
-func (r *decision) unheard(k *ledger.Knob) int {
-	if r.planner.ledger.Lost(k, r.now) || r.planner.ledger.Twins(k, r.now) || r.now.Sub(k.Heard()) > r.planner.cfg.Lease {
+func (r *decision) hostLost(k *ledger.Knob) int {
+	if r.planner.ledger.Lost(k, r.now) || r.planner.ledger.Duplicate(k, r.now) || r.now.Sub(k.ReportedAt()) > r.planner.cfg.Lease {
 		return 1
 	}
 	return 0
@@ -74,14 +74,14 @@ func (r *decision) unheard(k *ledger.Knob) int {
 // leftover returns what the pool and each host have left once this plan is carried out.
 func (r *decision) leftover(resource int) *ledger.Rest {
 	rest := r.believed(resource).Rest(r.planner.capacity(resource))
-	rest.Room = slices.Clone(rest.Room)
+	rest.Headroom = slices.Clone(rest.Headroom)
 	for _, s := range r.allocations {
 		if s.Index != resource || !s.Acts() {
 			continue
 		}
 		for i := range s.Knobs {
 			if k := &s.Knobs[i]; k.Set > k.Has {
-				rest.Take(k.Site(), k.Set-k.Has)
+				rest.Subtract(k.Site(), k.Set-k.Has)
 			}
 		}
 		if more := s.Replicas.To - s.Replicas.From; more > 0 && s.Scale != nil {

@@ -23,7 +23,7 @@ import (
 func TestThePlannerMeetsTheContractOfSteps(t *testing.T) {
 	one := pool(fair.NJCPolicy{}, trimtab.Act)
 	one.Guard, one.Urgent, one.AlertGap = guard.Config{}, time.Second, 2*time.Second
-	advice := pool(welfare.Secured{Objective: welfare.Egalitarian{}}, trimtab.Recommend)
+	advice := pool(welfare.TieBreak{Objective: welfare.Egalitarian{}}, trimtab.Recommend)
 	several := pool(dominant.Policy{}, trimtab.Act)
 	several.Others = []planner.Resource{{Name: "memory", Capacity: 16 * gib, Unit: gib / 64}}
 	for i := range several.Workloads {
@@ -106,7 +106,7 @@ func live(t *rapid.T, step func(now time.Time, in trimtab.Value) []trimtab.Value
 func TestAPolicyInAWrapperPlansAsItDoesWithout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := pool(rapid.SampledFrom([]policy.Policy{fair.NJCPolicy{}, fair.ResourceFair{}, welfare.Social{}, welfare.Nash{},
-			welfare.Secured{Objective: welfare.Egalitarian{}}, endtoend.Policy{}, dominant.Policy{}}).Draw(t, "policy"), trimtab.Act)
+			welfare.TieBreak{Objective: welfare.Egalitarian{}}, endtoend.Policy{}, dominant.Policy{}}).Draw(t, "policy"), trimtab.Act)
 		cfg.Guard, cfg.Urgent = guard.Config{}, time.Second
 		memory := cfg.Policy.Traits().Share != nil
 		if memory {

@@ -73,7 +73,7 @@ func (r counting) leaveZero() {
 		}
 		why.Summary = fmt.Sprintf("replicas raised from 0 to %d: %s", n, because)
 		list, mode := &r.grows, trimtab.Act
-		if w.Mode != trimtab.Act || k.Held.Barred != "" {
+		if w.Mode != trimtab.Act || k.Held.ReadOnly != "" {
 			list, mode = &r.advice, trimtab.Recommend
 		} else {
 			left -= float64(n) * each

@@ -87,7 +87,7 @@ func (a *Arbiter) more(claims map[string]Claim) bool {
 // nothing new.
 func (a *Arbiter) Ask(ctx context.Context, claims map[string]Claim, resource string, want float64) (granted float64, err error) {
 	err = a.raise(ctx, claims, resource, func(c *Claim, others []Claim) {
-		c.Now = max(c.Now, min(want, Room(*c, others)+slack))
+		c.Now = max(c.Now, min(want, Headroom(*c, others)+slack))
 		c.May = max(c.May, c.Now)
 	})
 	return a.claimed[resource].Now, err
@@ -121,8 +121,8 @@ func (a *Arbiter) raise(ctx context.Context, claims map[string]Claim, resource s
 // Claimed returns this claimant's published claim.
 func (a *Arbiter) Claimed(resource string) Claim { return a.claimed[resource] }
 
-// Left returns [Room] by the last read.
-func (a *Arbiter) Left(resource string, own Claim) float64 { return Room(own, a.of(resource)) }
+// Left returns [Headroom] by the last read.
+func (a *Arbiter) Left(resource string, own Claim) float64 { return Headroom(own, a.of(resource)) }
 
 // IdleRoom returns [IdleRoom] by the last read.
 func (a *Arbiter) IdleRoom(resource string, own Claim, whole float64) float64 {
@@ -221,7 +221,7 @@ func (a *Arbiter) enter(ctx context.Context, wait time.Duration) (leave func(), 
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make directory of claims: %w", err)
 	}
-	lock, err := hostfs.TakeFile(ctx, filepath.Join(a.dir, "lock"), wait)
+	lock, err := hostfs.AcquireFile(ctx, filepath.Join(a.dir, "lock"), wait)
 	if err != nil {
 		return nil, fmt.Errorf("read the claims on this host: %w", err)
 	}
@@ -299,7 +299,7 @@ func (a *Arbiter) read(ctx context.Context, path string) (r *record, lives bool,
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, false, nil
 	}
-	lives = hostfs.Taken(ctx, path)
+	lives = hostfs.Locked(ctx, path)
 	switch {
 	case !lives && (errors.Is(err, errEmpty) || err == nil && (r.Boot != a.who.Boot || a.pathOf(&r.Claimant) != path || r.empty())):
 		// The owner died before it claimed, or made the claim before the last boot, which ended all
@@ -352,7 +352,7 @@ func (a *Arbiter) own(ctx context.Context) error {
 		a.file.Close()
 		a.file = nil
 	}
-	file, err := hostfs.TakeFile(ctx, a.pathOf(&a.who), 0)
+	file, err := hostfs.AcquireFile(ctx, a.pathOf(&a.who), 0)
 	if err != nil {
 		return fmt.Errorf("own claim: %w", err)
 	}

@@ -39,13 +39,13 @@ func TestRoomIsWhatOthersMayNotComeTo(t *testing.T) {
 		"a group that has the name of a dir": {in("/a", host(1, 1, 4)), []Claim{in("/ab", host(2, 2, 2))}, math.Inf(1)},
 		"what is around it bounds it too":    {in("/a/b", host(1, 1, 3)), []Claim{in("/a", host(2, 2, 4))}, 2},
 	} {
-		if got := Room(c.own, c.others); got != c.want {
+		if got := Headroom(c.own, c.others); got != c.want {
 			t.Errorf("%s: room %v, want %v", name, got, c.want)
 		}
 	}
 }
 
-// Claims that are raised only to what Room says, one after the other, fit the host as
+// Claims that are raised only to what Headroom says, one after the other, fit the host as
 // far as they did, whatever they are.
 func TestWhoeverTakesAllTheRoomTheSumsAreNotRaisedOverTheHost(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
@@ -66,7 +66,7 @@ func TestWhoeverTakesAllTheRoomTheSumsAreNotRaisedOverTheHost(t *testing.T) {
 			others := append(append([]Claim{}, all[:i]...), all[i+1:]...)
 			nowBefore, mayBefore := sums()
 			want := float64(rapid.IntRange(0, 40).Draw(r, "want"))
-			all[i].Now = max(all[i].Now, min(want, Room(all[i], others)))
+			all[i].Now = max(all[i].Now, min(want, Headroom(all[i], others)))
 			all[i].May = max(all[i].May, all[i].Now)
 			now, may := sums()
 			if now > max(cores, nowBefore) && !claimless(others) || may > max(cores, mayBefore) && !claimless(others) {

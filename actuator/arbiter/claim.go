@@ -36,10 +36,10 @@ func (c *Claim) validate() error {
 	return nil
 }
 
-// Room returns the largest sum to which a claimant may raise its knobs, given the others' claims.
+// Headroom returns the largest sum to which a claimant may raise its knobs, given the others' claims.
 // It is infinite if nothing was measured or no other claimant exists: a single pool has its own
 // limit. If it is less than own.Now, the claimant must raise nothing, and need not lower anything.
-func Room(own Claim, others []Claim) float64 {
+func Headroom(own Claim, others []Claim) float64 {
 	room := math.Inf(1)
 	if !claimed(own, others) {
 		return room
@@ -48,14 +48,14 @@ func Room(own Claim, others []Claim) float64 {
 		// Every root that contains the claimant's root limits all claims in it. If several
 		// claimants measured one root, the smallest value counts: it leaves the largest reserve.
 		if d.Capacity != nil && within(own.Root, d.Root) {
-			room = min(room, roomIn(d.Root, *d.Capacity, own, others))
+			room = min(room, headroomIn(d.Root, *d.Capacity, own, others))
 		}
 	}
 	return room
 }
 
-// roomIn returns Room within one root.
-func roomIn(root string, capacity float64, own Claim, others []Claim) float64 {
+// headroomIn returns Headroom within one root.
+func headroomIn(root string, capacity float64, own Claim, others []Claim) float64 {
 	now, may := 0.0, 0.0
 	for _, o := range others {
 		if within(o.Root, root) {

@@ -12,7 +12,7 @@
 //	n ≤ capacity − Σ may of the others,  or
 //	n ≤ may and n ≤ capacity − Σ now of the others
 //
-// (see [Room]). While the sum of all baselines fits the host, so does the sum of all limits at any
+// (see [Headroom]). While the sum of all baselines fits the host, so does the sum of all limits at any
 // instant, whichever process dies. If the baselines alone exceed the host, limits are still not
 // raised beyond it. The arbiter never lowers a limit; it only refuses raises.
 //

@@ -50,7 +50,7 @@ func TestARealGroupGetsWhatItsParentHas(t *testing.T) {
 	if r := set(1, 2); r.Status != trimtab.Equal {
 		t.Errorf("again: %+v, want nothing to do", r)
 	}
-	if s := a.Holding().Targets[0].Standing; s == nil || s.Most != 1 || !s.Caps {
+	if s := a.Holding().Targets[0].Status; s == nil || s.Most != 1 || !s.Caps {
 		t.Errorf("the holding says %+v of what is above", s)
 	}
 	// A parent that is lowered below the baseline leaves as much as it has.
@@ -60,7 +60,7 @@ func TestARealGroupGetsWhatItsParentHas(t *testing.T) {
 	}
 	before := a.Holding().Targets[0].Since
 	a.Tick(t.Context())
-	if k := a.Holding().Targets[0]; k.Standing == nil || k.Standing.Most != 0.6 || k.Since != before {
+	if k := a.Holding().Targets[0]; k.Status == nil || k.Status.Most != 0.6 || k.Since != before {
 		t.Errorf("%+v, want 0.6 cores above, and nothing new in force", k)
 	}
 	if err := a.Close(t.Context()); err != nil {

@@ -90,7 +90,7 @@ type CPU struct {
 // Traits returns the optional abilities of this knob.
 func (k *CPU) Traits() actuator.Traits {
 	return actuator.Traits{
-		Unit: func() string { return unitIs(&k.config) }, Place: k.Place, Standing: k.Standing, InForce: k.InForce,
+		Unit: func() string { return unitIs(&k.config) }, Location: k.Location, Status: k.Status, InForce: k.InForce,
 		Recall: k.Recall, Settle: k.Settle, Quick: k, Pressure: k.Pressure, Weigh: k.Weigh, ReadyWeight: k.ReadyWeight,
 	}
 }
@@ -139,9 +139,9 @@ func (k *CPU) String() string {
 	return fmt.Sprintf("cgroup v%d %s", k.root.CgroupVersion(k.config.Path), k.config.Path)
 }
 
-// place returns the group's directory with links resolved: the hierarchies of version 1 have more
+// location returns the group's directory with links resolved: the hierarchies of version 1 have more
 // than one name.
-func place(c *Config) (string, error) {
+func location(c *Config) (string, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Join(c.Root, c.Path))
 	if err == nil {
 		dir, err = filepath.Abs(dir)

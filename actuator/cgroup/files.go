@@ -129,8 +129,8 @@ func (f *Files) MayWrite(ctx context.Context, name string) error {
 	return f.root.Writable(path.Join(f.config.Path, name))
 }
 
-// Place returns the group's directory with symbolic links resolved.
-func (f *Files) Place() (string, error) { return place(&f.config) }
+// Location returns the group's directory with symbolic links resolved.
+func (f *Files) Location() (string, error) { return location(&f.config) }
 
 // Unit returns the systemd unit that owns this group, or "". A value that must outlive a
 // daemon-reload of such a unit is set by SetUnit.

@@ -37,9 +37,9 @@ func Create(root, name string, controllers ...string) (*Group, error) {
 		return nil, fmt.Errorf("create cgroup %s: %w", name, err)
 	}
 	// Without the accounting hierarchy, which only measures, the limit still works.
-	_ = g.makeTwin(hostfs.Accounting(root), "cpuacct")
+	_ = g.makeSibling(hostfs.Accounting(root), "cpuacct")
 	for _, controller := range controllers {
-		if err := g.makeTwin(hostfs.Twin(root, controller), controller); err != nil {
+		if err := g.makeSibling(hostfs.Sibling(root, controller), controller); err != nil {
 			g.discard()
 			return nil, fmt.Errorf("create cgroup %s: %w", name, err)
 		}
@@ -55,8 +55,8 @@ func (g *Group) discard() {
 	g.close()
 }
 
-// makeTwin creates the group in another hierarchy of version 1; "": there is none.
-func (g *Group) makeTwin(dir, controller string) error {
+// makeSibling creates the group in another hierarchy of version 1; "": there is none.
+func (g *Group) makeSibling(dir, controller string) error {
 	if dir == "" {
 		return nil
 	}

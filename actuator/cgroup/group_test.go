@@ -22,7 +22,7 @@ func TestAGroupIsMadeWithTheControllersThatItIsToHave(t *testing.T) {
 	var made []string
 	for controller, files := range map[string][]string{"cpuset": {"cpuset.cpus"}, "memory": {"memory.limit_in_bytes", "memory.max"}, "freezer": {"freezer.state", "cgroup.freeze"}} {
 		dir := filepath.Join(root, g.Path())
-		if twin := hostfs.Twin(root, controller); twin != "" {
+		if twin := hostfs.Sibling(root, controller); twin != "" {
 			dir = filepath.Join(twin, g.Path())
 		}
 		made = append(made, dir)

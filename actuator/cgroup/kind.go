@@ -52,7 +52,7 @@ func Kind() actuator.Kind {
 // memory.
 func rootOf(at actuator.Location, resource string) string {
 	if resource == trimtab.Memory {
-		return cmp.Or(hostfs.Twin(at.Root, "memory"), at.Root)
+		return cmp.Or(hostfs.Sibling(at.Root, "memory"), at.Root)
 	}
 	return at.Root
 }

@@ -33,7 +33,7 @@ type Memory struct{ *Files }
 
 // Traits returns the optional abilities of this knob.
 func (k *Memory) Traits() actuator.Traits {
-	return actuator.Traits{Unit: func() string { return unitIs(&k.config) }, Place: k.Place, Standing: k.Standing, Floor: k.Floor}
+	return actuator.Traits{Unit: func() string { return unitIs(&k.config) }, Location: k.Location, Status: k.Status, Floor: k.Floor}
 }
 
 // OpenMemory opens the root as Open does.
@@ -210,7 +210,7 @@ func (k *Memory) name() string {
 	return "memory.max"
 }
 
-// Standing returns the lowest limit of the parent groups.
-func (k *Memory) Standing(context.Context) *trimtab.Standing {
+// Status returns the lowest limit of the parent groups.
+func (k *Memory) Status(context.Context) *trimtab.KnobStatus {
 	return tightest(ancestors(k.root, k.config.Path), k.limit)
 }

@@ -38,7 +38,7 @@ func openMemory(t *testing.T, c cgroup.Config) *cgroup.Memory {
 func memoryRoot(t *testing.T) string {
 	t.Helper()
 	root := cpuRoot(t)
-	if twin := hostfs.Twin(root, "memory"); twin != "" {
+	if twin := hostfs.Sibling(root, "memory"); twin != "" {
 		root = twin
 	}
 	if err := openMemory(t, cgroup.Config{Root: root, Path: makeGroup(t, root).Path()}).Probe(t.Context()); err != nil {
@@ -143,7 +143,7 @@ func TestMemoryOverThatOfAGroupAboveIsNotInForce(t *testing.T) {
 	files := memoryFiles("a/b", strconv.Itoa(64*mib), mib, 0)
 	files["a/memory.max"] = strconv.Itoa(128 * mib)
 	k := openMemory(t, cgroup.Config{Root: tree(t, files), Path: "a/b"})
-	if s := k.Standing(t.Context()); s == nil || s.Most != 128*mib || !s.Caps || !strings.Contains(s.By, "above, a") {
+	if s := k.Status(t.Context()); s == nil || s.Most != 128*mib || !s.Caps || !strings.Contains(s.By, "above, a") {
 		t.Errorf("%+v, want the 128 MiB of a", s)
 	}
 	// The kernel takes it, as it takes a baseline that was found so.

@@ -73,7 +73,7 @@ func managedTop(group string) string {
 	if _, err := os.Stat(managed); err == nil {
 		return top
 	}
-	if twin := hostfs.Twin(top, "systemd"); twin != "" && isDir(filepath.Join(twin, "init.scope")) {
+	if twin := hostfs.Sibling(top, "systemd"); twin != "" && isDir(filepath.Join(twin, "init.scope")) {
 		return top
 	}
 	return ""

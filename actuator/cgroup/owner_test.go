@@ -155,7 +155,7 @@ func TestTheLeastLimitAboveIsNamedAndBoundsWhatIsInForce(t *testing.T) {
 		2: {"a/cpu.max": "200000 100000\n", "a/b/cpu.max": "max 100000\n", "a/b/c/cpu.max": "100000 100000\n"},
 	} {
 		k := openKnob(t, cgroup.Config{Root: tree(t, files), Path: "a/b/c"})
-		s := k.Standing(t.Context())
+		s := k.Status(t.Context())
 		if s == nil || s.Most != 2 || !s.Caps || !strings.Contains(s.By, "above, a") {
 			t.Fatalf("version %d: %+v, want the 2 cores of a", version, s)
 		}
@@ -173,7 +173,7 @@ func TestTheLeastLimitAboveIsNamedAndBoundsWhatIsInForce(t *testing.T) {
 		}
 	}
 	free := openKnob(t, cgroup.Config{Root: tree(t, map[string]string{"a/cpu.max": "max 100000\n", "a/b/cpu.max": "100000 100000\n"}), Path: "a/b"})
-	if s := free.Standing(t.Context()); s != nil {
+	if s := free.Status(t.Context()); s != nil {
 		t.Errorf("nothing above has a limit: %+v", s)
 	}
 }
@@ -181,7 +181,7 @@ func TestTheLeastLimitAboveIsNamedAndBoundsWhatIsInForce(t *testing.T) {
 func TestADeclaredParentIsRaisedFirstAndGivenBackLast(t *testing.T) {
 	root := tree(t, map[string]string{"a/cpu.max": "200000 100000\n", "a/b/cpu.max": "100000 100000\n"})
 	k := openKnob(t, cgroup.Config{Root: root, Path: "a/b", Parents: []cgroup.Parent{{Path: "a", Raise: 4}}})
-	if s := k.Standing(t.Context()); s == nil || s.Most != 4 {
+	if s := k.Status(t.Context()); s == nil || s.Most != 4 {
 		t.Errorf("%+v, want what the parent may be raised to", s)
 	}
 	if err := k.Write(t.Context(), trimtab.Units(3)); err != nil {
@@ -223,7 +223,7 @@ func TestARealKernelWantsTheParentFirst(t *testing.T) {
 	}
 	err = plain.Write(t.Context(), trimtab.Units(2))
 	if strings.HasPrefix(plain.String(), "cgroup v2") {
-		if s := plain.Standing(t.Context()); err != nil || s == nil || s.Most != 1 || !s.Caps || !strings.Contains(s.By, parent.Path()) {
+		if s := plain.Status(t.Context()); err != nil || s == nil || s.Most != 1 || !s.Caps || !strings.Contains(s.By, parent.Path()) {
 			t.Errorf("error %v, above it %+v: want it written, and the parent named", err, s)
 		}
 	} else if !errors.Is(err, trimtab.ErrRefused) || !strings.Contains(err.Error(), parent.Path()) {

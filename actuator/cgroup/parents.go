@@ -27,9 +27,9 @@ func ancestors(root *hostfs.Root, group string) []string {
 	return up
 }
 
-// Standing returns the lowest quota of the parent groups, counting those that may be raised at
+// Status returns the lowest quota of the parent groups, counting those that may be raised at
 // their raised value.
-func (k *CPU) Standing(ctx context.Context) *trimtab.Standing {
+func (k *CPU) Status(ctx context.Context) *trimtab.KnobStatus {
 	return tightest(k.ancestors(), func(group string) (trimtab.Amount, error) {
 		q, err := k.root.QuotaIn(ctx, group)
 		v := q.Amount()
@@ -42,8 +42,8 @@ func (k *CPU) Standing(ctx context.Context) *trimtab.Standing {
 
 // tightest returns the parent group with the lowest limit; nil: none has one. It ignores a group
 // whose limit cannot be read.
-func tightest(above []string, limit func(group string) (trimtab.Amount, error)) *trimtab.Standing {
-	var least *trimtab.Standing
+func tightest(above []string, limit func(group string) (trimtab.Amount, error)) *trimtab.KnobStatus {
+	var least *trimtab.KnobStatus
 	for _, group := range above {
 		v, err := limit(group)
 		if err != nil || v.Unlimited || !(v.Value > 0) || least != nil && v.Value >= least.Most {
@@ -53,7 +53,7 @@ func tightest(above []string, limit func(group string) (trimtab.Amount, error)) 
 		if group == "." {
 			by = "the limit of the root of its groups"
 		}
-		least = &trimtab.Standing{Most: v.Value, By: by, Caps: true}
+		least = &trimtab.KnobStatus{Most: v.Value, By: by, Caps: true}
 	}
 	return least
 }

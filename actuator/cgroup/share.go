@@ -43,7 +43,7 @@ type Share struct {
 // Traits returns the optional abilities of this knob.
 func (k *Share) Traits() actuator.Traits {
 	return actuator.Traits{
-		Place: k.Place, Standing: k.Standing, InForce: k.InForce, Recall: k.Recall, Restore: k.Restore, Scale: k.Scale, Shared: k,
+		Location: k.Location, Status: k.Status, InForce: k.InForce, Recall: k.Recall, Restore: k.Restore, Scale: k.Scale, Shared: k,
 	}
 }
 
@@ -303,8 +303,8 @@ func (k *Share) setQuota(ctx context.Context, a trimtab.Amount) error {
 	return k.Files.Write("cpu.max", q.CPUMax())
 }
 
-// Standing returns the limit of the parent group.
-func (k *Share) Standing(ctx context.Context) *trimtab.Standing {
+// Status returns the limit of the parent group.
+func (k *Share) Status(ctx context.Context) *trimtab.KnobStatus {
 	return tightest(ancestors(k.root, k.config.Path), func(group string) (trimtab.Amount, error) {
 		q, err := k.root.QuotaIn(ctx, group)
 		return q.Amount(), err

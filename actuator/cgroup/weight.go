@@ -27,7 +27,7 @@ type Weight struct{ *Files }
 
 // Traits returns the optional abilities of this knob.
 func (k *Weight) Traits() actuator.Traits {
-	return actuator.Traits{Place: k.Place}
+	return actuator.Traits{Location: k.Location}
 }
 
 // OpenWeight opens the root as Open does.

@@ -29,7 +29,7 @@ func groupCPUs(dir, group string) ([]int, error) {
 		return nil, fmt.Errorf("find cgroup %s in %s: %w", group, dir, err)
 	}
 	sets := root
-	if twin := hostfs.Twin(dir, "cpuset"); twin != "" { // version 1 keeps them apart
+	if twin := hostfs.Sibling(dir, "cpuset"); twin != "" { // version 1 keeps them apart
 		if sets, err = hostfs.OpenRoot(twin); err != nil {
 			return nil, fmt.Errorf("open cpuset of cgroup %s: %w", group, err)
 		}

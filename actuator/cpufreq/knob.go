@@ -65,7 +65,7 @@ func (t turned) over(u turned) turned {
 
 // Traits returns the optional abilities of this knob.
 func (k *Frequency) Traits() actuator.Traits {
-	return actuator.Traits{Place: k.Place, Effective: k.Effective, Recall: k.Recall}
+	return actuator.Traits{Location: k.Location, Effective: k.Effective, Recall: k.Recall}
 }
 
 // Open checks the path only; Probe says whether the group and its policies exist.
@@ -176,8 +176,8 @@ func (k *Frequency) String() string { return "cpufreq of cgroup " + k.config.Pat
 // Resource returns "frequency".
 func (k *Frequency) Resource() string { return trimtab.Frequency }
 
-// Place returns the group's directory.
-func (k *Frequency) Place() (string, error) {
+// Location returns the group's directory.
+func (k *Frequency) Location() (string, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Join(k.config.Root, k.config.Path))
 	if err == nil {
 		dir, err = filepath.Abs(dir)

@@ -50,7 +50,7 @@ type Cores struct {
 
 // Traits returns the optional abilities of this knob.
 func (k *Cores) Traits() actuator.Traits {
-	return actuator.Traits{Place: k.Place, Effective: k.Effective, Restore: k.Restore}
+	return actuator.Traits{Location: k.Location, Effective: k.Effective, Restore: k.Restore}
 }
 
 // Open opens the root only; Probe checks whether the group exists.

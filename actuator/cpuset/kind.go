@@ -30,7 +30,7 @@ func Kind() actuator.Kind {
 }
 
 // rootOf returns the root of the cpusets: version 1 has a hierarchy for them.
-func rootOf(root string) string { return cmp.Or(hostfs.Twin(root, "cpuset"), root) }
+func rootOf(root string) string { return cmp.Or(hostfs.Sibling(root, "cpuset"), root) }
 
 // measure counts the physical cores that groups in root may have together.
 func measure(root string, m *Machine) (float64, error) {

@@ -56,7 +56,7 @@ type doomed struct {
 
 // Traits returns the optional abilities of this knob.
 func (k *Alive) Traits() actuator.Traits {
-	return actuator.Traits{Place: k.Place, Effective: k.Effective, Restore: k.Restore}
+	return actuator.Traits{Location: k.Location, Effective: k.Effective, Restore: k.Restore}
 }
 
 // OpenAlive opens the root. It does not check that the group exists; Probe does.

@@ -17,7 +17,7 @@ func Kind() actuator.Kind {
 	k.Name, k.Resources, k.Measure = "freezer", []string{trimtab.Running, trimtab.Alive}, nil
 	k.Open = func(at actuator.Location, resource string) (actuator.Knob, error) {
 		// Version 1 has a separate hierarchy for the freezer.
-		root := cmp.Or(hostfs.Twin(at.Root, "freezer"), at.Root)
+		root := cmp.Or(hostfs.Sibling(at.Root, "freezer"), at.Root)
 		c := Config{Root: root, Path: at.Path, Force: at.Force, Roots: roots}
 		if resource == trimtab.Alive {
 			knob, err := OpenAlive(c)

@@ -18,7 +18,7 @@ type Running struct {
 
 // Traits returns the optional abilities of this knob.
 func (k *Running) Traits() actuator.Traits {
-	return actuator.Traits{Place: k.Place, Effective: k.Effective}
+	return actuator.Traits{Location: k.Location, Effective: k.Effective}
 }
 
 // OpenRunning opens the root. It does not check that the group exists; Probe does.

@@ -67,7 +67,7 @@ func Open(c Config) (*Limit, error) {
 
 // Traits returns the optional abilities of this knob.
 func (k *Limit) Traits() actuator.Traits {
-	return actuator.Traits{Place: k.Place, Recall: k.Recall}
+	return actuator.Traits{Location: k.Location, Recall: k.Recall}
 }
 
 // kind is the format name in what Undo returns.
@@ -92,9 +92,9 @@ func (k *Limit) String() string { return "gate " + k.config.URL }
 // Resource returns "concurrency".
 func (k *Limit) Resource() string { return trimtab.Concurrency }
 
-// Place returns the gate's address as its identity. It is not a file: that a gate has lost its
+// Location returns the gate's address as its identity. It is not a file: that a gate has lost its
 // envelope does not mean that another program changed it.
-func (k *Limit) Place() (string, error) {
+func (k *Limit) Location() (string, error) {
 	network, address, err := dialed(k.config.URL)
 	return path.Join("/gate", network, address), err
 }

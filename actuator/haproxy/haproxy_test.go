@@ -106,11 +106,11 @@ func TestABackendIsToldFromAFrontendOfItsName(t *testing.T) {
 // Two processes of this host that come through different sockets turn one thing.
 func TestAPlaceIsTheSameThroughAnySocket(t *testing.T) {
 	h := real(t)
-	one, err := open(t, h.socket, "shop", "web1").Place()
+	one, err := open(t, h.socket, "shop", "web1").Location()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if two, err := open(t, h.socket+".operator", "shop", "web1").Place(); err != nil || one != two {
+	if two, err := open(t, h.socket+".operator", "shop", "web1").Location(); err != nil || one != two {
 		t.Errorf("%q and %q, %v", one, two, err)
 	}
 }

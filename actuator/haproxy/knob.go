@@ -44,7 +44,7 @@ type MaxConn struct {
 // Traits returns the optional abilities of this knob. It is remote: other programs and people set
 // maxconn through the same socket.
 func (k *MaxConn) Traits() actuator.Traits {
-	return actuator.Traits{Place: k.Place, Hopeless: func(context.Context) string { return "" }}
+	return actuator.Traits{Location: k.Location, Hopeless: func(context.Context) string { return "" }}
 }
 
 // Open checks the names. It does not connect: Probe reports whether the server exists.
@@ -92,9 +92,9 @@ func (k *MaxConn) Resource() string { return trimtab.Concurrency }
 // Close does nothing: the knob has no open connection.
 func (k *MaxConn) Close() error { return nil }
 
-// Place identifies the server by its HAProxy process, so that two sockets of one process give the
+// Location identifies the server by its HAProxy process, so that two sockets of one process give the
 // same identity.
-func (k *MaxConn) Place() (string, error) {
+func (k *MaxConn) Location() (string, error) {
 	if k.of == "" {
 		if _, _, err := k.look(context.Background()); err != nil {
 			return "", err

@@ -47,8 +47,8 @@ func In(rdt resctrl.Host, cluster kubernetes.Cluster) []actuator.Kind {
 // RDT returns this host's resctrl for an actuator with its locks in the given directory. The locks
 // show which resource groups a dead process left behind.
 func RDT(locks string) resctrl.Host {
-	return resctrl.Host{Places: func(ctx context.Context) (map[string]bool, error) {
-		return actuator.Places(ctx, locks, trimtab.LLC, trimtab.MemBW)
+	return resctrl.Host{Locations: func(ctx context.Context) (map[string]bool, error) {
+		return actuator.Locations(ctx, locks, trimtab.LLC, trimtab.MemBW)
 	}}
 }
 

@@ -169,7 +169,7 @@ func TestAfterSomebodyElseChangedAValueItIsNotWrittenForTheHoldAndASecondTimeWit
 			c.settle()
 			c.foreign(resource, 5)
 			a.Tick(t.Context())
-			if k := stateOf(a, o.resource, o.instance); !strings.Contains(k.Barred, "a person, a GitOps tool or another controller has changed it twice") {
+			if k := stateOf(a, o.resource, o.instance); !strings.Contains(k.ReadOnly, "a person, a GitOps tool or another controller has changed it twice") {
 				t.Errorf("the second time: %+v", k)
 			}
 			writes = len(c.Writes())
@@ -432,7 +432,7 @@ func TestBoundsOfTheClusterClampAndAreNamed(t *testing.T) {
 			if f, err := k.Traits().Floor(t.Context()); err != nil || f.Value != test.least {
 				t.Errorf("floor %v, %v, want %v", f, err, test.least)
 			}
-			standing := k.Traits().Standing(t.Context())
+			standing := k.Traits().Status(t.Context())
 			if standing.By != test.by || test.by != "" && standing.Most != test.most {
 				t.Errorf("standing %+v", standing)
 			}

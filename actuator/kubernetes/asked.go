@@ -81,7 +81,7 @@ func (a *asked) took(p *kube.Pod, _ int64) {
 	}
 }
 
-func (a *asked) pod(ctx context.Context, at *place) (*kube.Pod, error) {
+func (a *asked) pod(ctx context.Context, at *location) (*kube.Pod, error) {
 	c, err := a.client()
 	if err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (a *asked) pod(ctx context.Context, at *place) (*kube.Pod, error) {
 
 // listed returns a pod from a recent list; nil: the list does not have it. It makes no list for
 // only a few pods.
-func (a *asked) listed(ctx context.Context, c *kube.Client, at *place) (p *kube.Pod, listed bool, err error) {
+func (a *asked) listed(ctx context.Context, c *kube.Client, at *location) (p *kube.Pod, listed bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.pods == nil {
@@ -164,7 +164,7 @@ func (r *Reopener) Limit(b []byte) (actuator.Knob, error) {
 		return nil, err
 	}
 	u.Request = request
-	l := openLimit(u.place, r.of(u.Config), Options{})
+	l := openLimit(u.location, r.of(u.Config), Options{})
 	l.found = u.Found
 	return l.knob(), nil
 }

@@ -22,15 +22,15 @@ func TestWithinAHeartbeatOfTheAppearanceOfAnAutoscalerItsTargetGetsNoWriteAndThe
 			a := c.runs(nil)
 			o := both[test.resource]
 			a.Tick(t.Context())
-			if k := stateOf(a, o.resource, o.instance); k.Barred != "" || k.Problem != "" {
+			if k := stateOf(a, o.resource, o.instance); k.ReadOnly != "" || k.Problem != "" {
 				t.Fatalf("before: %+v", k)
 			}
 			_, changes := c.view.MarkOf("shop", firstPod)
 			c.Put(test.path, test.object)
 			eventually(t, "the watch has it", func() bool { _, now := c.view.MarkOf("shop", firstPod); return now != changes })
 			a.Tick(t.Context()) // one heartbeat
-			if k := stateOf(a, o.resource, o.instance); !strings.Contains(k.Barred, test.want) {
-				t.Errorf("barred by %q, want %q named", k.Barred, test.want)
+			if k := stateOf(a, o.resource, o.instance); !strings.Contains(k.ReadOnly, test.want) {
+				t.Errorf("barred by %q, want %q named", k.ReadOnly, test.want)
 			}
 			got := a.Handle(t.Context(), asks(1, o))
 			if statusOf(got) != trimtab.Refused || !strings.Contains(got.Results[0].Reason, test.want) || len(c.Writes()) != 0 {

@@ -9,9 +9,9 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// barredFor is how long Guaranteed pods of a node are not raised after its kubelet called such a
+// excludedFor is how long Guaranteed pods of a node are not raised after its kubelet called such a
 // resize infeasible.
-const barredFor = time.Hour
+const excludedFor = time.Hour
 
 // policies has the nodes on which Guaranteed pods cannot grow in place. No API object shows a
 // node's CPU manager and memory manager: a kubelet reports them when it first refuses, and then its
@@ -44,7 +44,7 @@ func (b *policies) learn(now time.Time, p *kube.Pod, resource, message string) {
 	if b.of == nil {
 		b.of = map[onNode]told{}
 	}
-	b.of[onNode{p.Spec.NodeName, resource}] = told{now.Add(barredFor), message}
+	b.of[onNode{p.Spec.NodeName, resource}] = told{now.Add(excludedFor), message}
 }
 
 // bars returns why a pod cannot grow on its node; "": no reason is known.

@@ -49,7 +49,7 @@ func TestAfterAResizeAnsweredInfeasibleTheGuaranteedPodsOfThatNodeAreBarredFromG
 				t.Fatalf("hopeless: %q", why)
 			}
 			read(t, other)
-			st := other.Traits().Standing(t.Context())
+			st := other.Traits().Status(t.Context())
 			if bound := strings.Contains(st.By, test.message) && st.Most == 0.5; bound != test.barred {
 				t.Errorf("the planner is told %v by %q", st.Most, st.By)
 			}

@@ -146,7 +146,7 @@ func openPod(c Cluster, at actuator.Location, resource string) (actuator.Knob, e
 		return nil, trimtab.Invalidf("pod %s/%s has no container %q, or several: name one in knob.kubernetes.container", ref.Namespace, p.Name, rest[0])
 	}
 	rules := c.rules(ref)
-	where := place{Config: c.Config, Namespace: ref.Namespace, Pod: p.Name, UID: p.UID, Container: container.Name, Resource: resource, Workload: ref,
+	where := location{Config: c.Config, Namespace: ref.Namespace, Pod: p.Name, UID: p.UID, Container: container.Name, Resource: resource, Workload: ref,
 		Request: resource == trimtab.CPU && rules.Weighs && p.Status.QOSClass != guaranteed}
 	return openLimit(where, kept{c}, rules).knob(), nil
 }

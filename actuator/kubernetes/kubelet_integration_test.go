@@ -135,7 +135,7 @@ func TestARealKubeletShowsWhatNoPlayedOneCan(t *testing.T) {
 	t.Run("AResizeThatRestartsIsNotMadeAndWouldRestart", func(t *testing.T) {
 		at := actuator.Location{Path: "shop/Deployment/restarts/app/*"}
 		k := r.cluster().knob(kubernetes.Pods(r.of), at, trimtab.CPU)
-		if err := write(t.Context(), k, 0.2); !errors.Is(err, actuator.ErrBarred) || !strings.Contains(err.Error(), "resizePolicy") {
+		if err := write(t.Context(), k, 0.2); !errors.Is(err, actuator.ErrReadOnly) || !strings.Contains(err.Error(), "resizePolicy") {
 			t.Errorf("write: %v", err)
 		}
 		name := strings.TrimSpace(r.Kubectl("-n", "shop", "get", "pod", "-l", "app=restarts", "-o", "jsonpath={.items[0].metadata.name}"))

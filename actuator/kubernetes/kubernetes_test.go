@@ -239,7 +239,7 @@ func TestWhileARolloutRunsNothingFallsAndRisesGoThrough(t *testing.T) {
 		return err == nil && f.Value == 4
 	})
 	for _, k := range []actuator.Knob{n, l} {
-		if s := k.Traits().Standing(t.Context()); s == nil || !s.Rollout {
+		if s := k.Traits().Status(t.Context()); s == nil || !s.Rollout {
 			t.Errorf("%s does not tell of the rollout: %+v", k, s)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// place identifies a limit in the cluster.
-type place struct {
+// location identifies a limit in the cluster.
+type location struct {
 	kube.Config
 	Namespace string `json:"namespace"`
 	Pod       string `json:"pod"`
@@ -30,7 +30,7 @@ type place struct {
 // Limit is the limit of one resource of one container of one pod, or, as part of a [Request], its
 // request.
 type Limit struct {
-	at    place
+	at    location
 	from  facts
 	rules Options
 	now   func() time.Time
@@ -54,8 +54,8 @@ type Limit struct {
 // Traits returns the optional abilities of this knob.
 func (l *Limit) Traits() actuator.Traits {
 	return actuator.Traits{
-		Pace: l.from.pace(), Place: l.Place, Effective: l.Effective, Hopeless: l.Hopeless, Version: l.Version, Mark: l.Mark,
-		Standing: l.Standing, Floor: l.Floor, TakesOver: l.TakesOver, Restore: l.Restore,
+		Pace: l.from.pace(), Location: l.Location, Effective: l.Effective, Hopeless: l.Hopeless, Version: l.Version, Mark: l.Mark,
+		Status: l.Status, Floor: l.Floor, TakesOver: l.TakesOver, Restore: l.Restore,
 	}
 }
 
@@ -66,12 +66,12 @@ const (
 )
 
 type limitUndo struct {
-	place
+	location
 	// Found is the value before the first write.
 	Found trimtab.Amount `json:"found"`
 }
 
-func openLimit(at place, from facts, rules Options) *Limit {
+func openLimit(at location, from facts, rules Options) *Limit {
 	return &Limit{at: at, from: from, rules: rules, now: time.Now}
 }
 
@@ -108,8 +108,8 @@ func (l *Limit) Resource() string { return l.at.Resource }
 // Close does nothing: the knob has nothing open.
 func (l *Limit) Close() error { return nil }
 
-// Place identifies the container for other processes of this host.
-func (l *Limit) Place() (string, error) {
+// Location identifies the container for other processes of this host.
+func (l *Limit) Location() (string, error) {
 	return path.Join("/kubernetes", l.at.Namespace, "pods", l.at.UID, l.at.Container), nil
 }
 
@@ -386,7 +386,7 @@ func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 		return err
 	}
 	if err := w.Resizable(); errors.Is(err, trimtab.ErrUnsupported) {
-		return errors.Join(err, actuator.ErrBarred)
+		return errors.Join(err, actuator.ErrReadOnly)
 	} else if err != nil {
 		return err
 	}
@@ -403,7 +403,7 @@ func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 // readOnly returns the error for a knob that is only recommended: another program sets it, or none
 // can.
 func readOnly(why string) error {
-	return fmt.Errorf("%s: %w: %w", why, actuator.ErrBarred, trimtab.ErrRefused)
+	return fmt.Errorf("%s: %w: %w", why, actuator.ErrReadOnly, trimtab.ErrRefused)
 }
 
 // paused returns an error if a person has paused the workload by an annotation of KEDA's.

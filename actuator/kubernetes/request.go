@@ -169,7 +169,7 @@ func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
 	if err != nil || w == nil {
 		return err
 	}
-	room, err := w.RoomOn(p, l.at.Resource)
+	room, err := w.HeadroomOn(p, l.at.Resource)
 	if err != nil || more <= 0 {
 		return nil //nolint:nilerr // the kubelet will decide
 	}

@@ -177,7 +177,7 @@ func TestARequestThatTheNodeRefusesIsPutBackNamedAndAskedForAgainLaterAndLater(t
 					t.Errorf("%v after try %d: %v", wait-time.Second, i, err)
 				}
 				read(t, k)
-				if st := k.Traits().Standing(t.Context()); st.Most != 0.5 || !strings.Contains(st.By, "didn't have enough") {
+				if st := k.Traits().Status(t.Context()); st.Most != 0.5 || !strings.Contains(st.By, "didn't have enough") {
 					t.Errorf("the planner is told %v by %q", st.Most, st.By)
 				}
 				pass(2 * time.Second)
@@ -275,7 +275,7 @@ func TestAnAutoscalerThatGoesByRequestsBarsThem(t *testing.T) {
 			return err == nil && other != ""
 		}
 		eventually(t, "the HPA is seen", seen)
-		if err := k.MayWrite(t.Context()); errors.Is(err, actuator.ErrBarred) != weighs {
+		if err := k.MayWrite(t.Context()); errors.Is(err, actuator.ErrReadOnly) != weighs {
 			t.Errorf("weighs %v: %v", weighs, err)
 		}
 	}
@@ -290,7 +290,7 @@ func TestExplainNamesTheTwoWeightsOfARequest(t *testing.T) {
 	})
 	c.Kubelet(kubetest.PodPath(0))
 	c.sync()
-	note := c.limit(trimtab.CPU).Traits().Standing(t.Context()).Note
+	note := c.limit(trimtab.CPU).Traits().Status(t.Context()).Note
 	for _, want := range []string{"its request of 500m", "that of its pod counts, 39, which the kubelet writes", "its own, 59, which the runtime writes by another formula"} {
 		if !strings.Contains(note, want) {
 			t.Errorf("%q lacks %q", note, want)
@@ -303,11 +303,11 @@ func TestExplainNamesTheTwoWeightsOfARequest(t *testing.T) {
 		kubetest.Bump(o)
 	})
 	c.sync()
-	if got := c.limit(trimtab.CPU).Traits().Standing(t.Context()).Note; got != note {
+	if got := c.limit(trimtab.CPU).Traits().Status(t.Context()).Note; got != note {
 		t.Errorf("of an init container that goes on: %q", got)
 	}
 	c = open(t, 1, burstable)
-	if note := c.limit(trimtab.CPU).Traits().Standing(t.Context()).Note; note != "" {
+	if note := c.limit(trimtab.CPU).Traits().Status(t.Context()).Note; note != "" {
 		t.Errorf("of a limit: %q", note)
 	}
 }

@@ -42,9 +42,9 @@ type written struct {
 // Traits returns the optional abilities of this knob.
 func (s *Scale) Traits() actuator.Traits {
 	return actuator.Traits{
-		Pace:  s.from.pace() / 2, // each write also reads the workload
-		Place: s.Place, Effective: s.Effective, Hopeless: s.Hopeless, Version: s.Version,
-		Standing: s.Standing, Floor: s.Floor, Restore: s.Restore,
+		Pace:     s.from.pace() / 2, // each write also reads the workload
+		Location: s.Location, Effective: s.Effective, Hopeless: s.Hopeless, Version: s.Version,
+		Status: s.Status, Floor: s.Floor, Restore: s.Restore,
 	}
 }
 
@@ -79,8 +79,8 @@ func (s *Scale) Resource() string { return trimtab.Replicas }
 // Close does nothing: the knob has nothing open.
 func (s *Scale) Close() error { return nil }
 
-// Place identifies the workload for other processes of this host.
-func (s *Scale) Place() (string, error) {
+// Location identifies the workload for other processes of this host.
+func (s *Scale) Location() (string, error) {
 	return path.Join("/kubernetes", s.ref.Namespace, s.ref.Kind, s.ref.Name, s.uid), nil
 }
 

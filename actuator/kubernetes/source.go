@@ -62,7 +62,7 @@ func (c *Cluster) watched(ctx context.Context) (*kube.Cluster, error) {
 // facts reads the cluster for a knob. It has two implementations: kept reads the watches, and
 // asked, for a restore that has only the journal, sends requests to the server.
 type facts interface {
-	pod(ctx context.Context, at *place) (*kube.Pod, error)
+	pod(ctx context.Context, at *location) (*kube.Pod, error)
 	workload(ctx context.Context, r kube.Ref) (*kube.Workload, error)
 	client() (*kube.Client, error)
 	// policies returns what kubelets reported of their nodes; nil: it is not recorded.
@@ -88,7 +88,7 @@ func (k kept) policies() *policies { return k.of.policies }
 
 func (k kept) watched() (*kube.Cluster, error) { return k.of.Watched() }
 
-func (k kept) pod(ctx context.Context, at *place) (*kube.Pod, error) {
+func (k kept) pod(ctx context.Context, at *location) (*kube.Pod, error) {
 	c, err := k.of.watched(ctx)
 	if err != nil {
 		return nil, err

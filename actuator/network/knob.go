@@ -52,7 +52,7 @@ type Interface struct{ config Config }
 
 // Traits returns the optional abilities of this knob.
 func (k *Interface) Traits() actuator.Traits {
-	return actuator.Traits{Place: k.Place}
+	return actuator.Traits{Location: k.Location}
 }
 
 // Open checks the names only; Probe checks whether the interface exists.
@@ -84,8 +84,8 @@ func (k *Interface) String() string {
 // Resource returns "network".
 func (k *Interface) Resource() string { return trimtab.Network }
 
-// Place identifies the interface by the inode of its namespace.
-func (k *Interface) Place() (string, error) { return place(k.config.file(), k.config.Interface) }
+// Location identifies the interface by the inode of its namespace.
+func (k *Interface) Location() (string, error) { return location(k.config.file(), k.config.Interface) }
 
 // Close does nothing: nothing is kept open.
 func (k *Interface) Close() error { return nil }

@@ -124,9 +124,9 @@ func (s *space) write(l netlink.Link, now limit, v trimtab.Amount) error {
 	return nil
 }
 
-// place returns an identity of an interface that all processes agree on, from the inode of its
+// location returns an identity of an interface that all processes agree on, from the inode of its
 // namespace.
-func place(file, name string) (string, error) {
+func location(file, name string) (string, error) {
 	if file == "" {
 		file = "/proc/self/ns/net"
 	}

@@ -163,7 +163,7 @@ func TestAnInterfaceThatIsGoneIsNotThere(t *testing.T) {
 	if _, err := k.Read(t.Context()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("namespace: %v", err)
 	}
-	if _, err := k.Place(); !errors.Is(err, os.ErrNotExist) {
+	if _, err := k.Location(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("place: %v", err)
 	}
 }

@@ -44,11 +44,11 @@ type Workers struct {
 
 // Traits returns the optional abilities of this knob.
 func (w *Workers) Traits() actuator.Traits {
-	return actuator.Traits{Place: w.Place}
+	return actuator.Traits{Location: w.Location}
 }
 
-// Place returns the supervisor's directory, without links.
-func (w *Workers) Place() (string, error) {
+// Location returns the supervisor's directory, without links.
+func (w *Workers) Location() (string, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Join(w.config.Root, w.config.Dir))
 	if err == nil {
 		dir, err = filepath.Abs(dir)

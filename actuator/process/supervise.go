@@ -112,7 +112,7 @@ func Supervise(ctx context.Context, c Supervisor) error {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("supervise: %w", err)
 	}
-	lock, err := hostfs.TakeLock(ctx, c.Dir, 0)
+	lock, err := hostfs.AcquireLock(ctx, c.Dir, 0)
 	if err != nil {
 		return fmt.Errorf("supervise: %w", err)
 	}

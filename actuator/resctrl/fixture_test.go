@@ -34,7 +34,7 @@ func newHost(t testing.TB, s rdttest.Spec) *host {
 func (h *host) host(places map[string]bool) resctrl.Host {
 	out := resctrl.Host{Open: func(string) (rdt.Files, error) { return h.tree, nil }}
 	if places != nil {
-		out.Places = func(context.Context) (map[string]bool, error) { return places, nil }
+		out.Locations = func(context.Context) (map[string]bool, error) { return places, nil }
 	}
 	return out
 }

@@ -36,9 +36,9 @@ type Config struct {
 type Host struct {
 	// Open opens a tree; nil: rdt.Open.
 	Open func(root string) (rdt.Files, error)
-	// Places returns the locations, by path, whose llc and membw knobs a process owns
-	// (actuator.Places); nil: unknown.
-	Places func(ctx context.Context) (map[string]bool, error)
+	// Locations returns the locations, by path, whose llc and membw knobs a process owns
+	// (actuator.Locations); nil: unknown.
+	Locations func(ctx context.Context) (map[string]bool, error)
 }
 
 func (h Host) open(root string) (rdt.Files, error) {
@@ -63,7 +63,7 @@ type Knob struct {
 
 // Traits returns the optional abilities of this knob.
 func (k *Knob) Traits() actuator.Traits {
-	return actuator.Traits{Place: k.Place}
+	return actuator.Traits{Location: k.Location}
 }
 
 // Open checks the names. Probe checks whether the tree and the control group exist: they may come
@@ -107,17 +107,17 @@ func (k *Knob) Resource() string { return k.config.Resource }
 // Close does nothing: no file is kept open.
 func (k *Knob) Close() error { return nil }
 
-// Place returns the control group's directory.
-func (k *Knob) Place() (string, error) {
-	dir := k.place()
+// Location returns the control group's directory.
+func (k *Knob) Location() (string, error) {
+	dir := k.location()
 	if _, err := os.Stat(dir); err != nil {
 		return "", fmt.Errorf("find cgroup of %s: %w", k, err)
 	}
 	return dir, nil
 }
 
-// place returns the directory with links in the root resolved, whether it exists or not.
-func (k *Knob) place() string { return rdt.Place(k.config.Root, k.config.Path) }
+// location returns the directory with links in the root resolved, whether it exists or not.
+func (k *Knob) location() string { return rdt.Location(k.config.Root, k.config.Path) }
 
 // identify looks up the control group, and records its inode. there is false if the group is gone,
 // or is not the knob's.

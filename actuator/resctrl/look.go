@@ -14,7 +14,7 @@ import (
 )
 
 // group returns the name of the resource group for the knob's control group.
-func (k *Knob) group() string { return rdt.Group(k.place(), k.id) }
+func (k *Knob) group() string { return rdt.Group(k.location(), k.id) }
 
 // resourceGroup is one group and its schemata.
 type resourceGroup struct {

@@ -217,8 +217,8 @@ func (k *Knob) arrange(l *look, ways int) (at span, moves []span, err error) {
 // journal is gone, and those without a known owner once they have no tasks.
 func (k *Knob) sweep(ctx context.Context, f rdt.Files, l *look) (removed bool) {
 	var owned map[string]bool // by the hash of the location
-	if k.host.Places != nil {
-		places, err := k.host.Places(ctx)
+	if k.host.Locations != nil {
+		places, err := k.host.Locations(ctx)
 		if err != nil {
 			return false // if the owners are unknown, remove none
 		}
@@ -228,7 +228,7 @@ func (k *Knob) sweep(ctx context.Context, f rdt.Files, l *look) (removed bool) {
 		}
 	}
 	own := k.group()
-	mine := rdt.HashOf(k.place())
+	mine := rdt.HashOf(k.location())
 	for _, g := range l.own {
 		hash, _, _ := strings.Cut(strings.TrimPrefix(g.name, rdt.Prefix), "-")
 		if g.name == own {

@@ -33,7 +33,7 @@ func validCPUs(list string) bool {
 
 // openSets opens version 1's cpuset hierarchy. If it cannot be used, tasks run on all CPUs.
 func (t *tree) openSets(root string) error {
-	dir := hostfs.Twin(root, "cpuset")
+	dir := hostfs.Sibling(root, "cpuset")
 	if dir == "" {
 		return nil
 	}

@@ -120,7 +120,7 @@ func (r *Runner) open(ctx context.Context) (err error) {
 	if err = os.MkdirAll(r.config.Dir, 0o700); err != nil {
 		return err
 	}
-	if r.lock, err = hostfs.TakeLock(ctx, r.config.Dir, openWait); err != nil {
+	if r.lock, err = hostfs.AcquireLock(ctx, r.config.Dir, openWait); err != nil {
 		return err
 	}
 	if r.tree, err = openTree(r.config.Root, r.config.Group); err != nil {

@@ -119,7 +119,7 @@ func (t *tree) open(dir string) (*hostfs.Root, error) {
 
 // twin opens the hierarchy of another controller; nil: there is none.
 func (t *tree) twin(root, controller string) (*hostfs.Root, error) {
-	dir := hostfs.Twin(root, controller)
+	dir := hostfs.Sibling(root, controller)
 	if dir == "" {
 		return nil, nil
 	}

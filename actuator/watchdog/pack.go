@@ -102,9 +102,9 @@ func Inherited(parent io.Reader) *Pack {
 	return p
 }
 
-// take locks a slot, through an open file description of its own. If the slot is taken and wait is
+// open locks a slot, through an open file description of its own. If the slot is taken and wait is
 // false, the error is trimtab.ErrRefused.
-func (p *Pack) take(slot int, wait bool) (*os.File, error) {
+func (p *Pack) open(slot int, wait bool) (*os.File, error) {
 	f, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", p.slots[slot].Fd()), os.O_RDWR, 0)
 	if err != nil {
 		return nil, fmt.Errorf("take slot of watchdog: %w", err)
@@ -173,14 +173,14 @@ func (p *Pack) GuardPartner(ended <-chan struct{}, waits, there func() bool) {
 	}
 	var pause backoff
 	for {
-		lock, err := p.take(1-p.slot, true)
+		lock, err := p.open(1-p.slot, true)
 		if err == nil && !over() {
 			lock.Close()
 			select {
 			case <-ended:
 			case <-time.After(parentFirst):
 			}
-			lock, err = p.take(1-p.slot, false)
+			lock, err = p.open(1-p.slot, false)
 		}
 		switch {
 		case errors.Is(err, trimtab.ErrRefused):
@@ -272,7 +272,7 @@ func Guard(c Config) (*Guarded, error) {
 // start starts the watchdog of a slot. The error is trimtab.ErrRefused if the other watchdog has
 // done so.
 func (g *Guarded) start(slot int) (ended chan error, err error) {
-	lock, err := g.pack.take(slot, false)
+	lock, err := g.pack.open(slot, false)
 	if err != nil {
 		return nil, err
 	}
@@ -336,7 +336,7 @@ func (g *Guarded) Release(leave bool) {
 // ended reports whether both slots are free.
 func (p *Pack) ended() bool {
 	for slot := range p.slots {
-		lock, err := p.take(slot, false)
+		lock, err := p.open(slot, false)
 		if err != nil {
 			return false
 		}

@@ -41,7 +41,7 @@ func (l *limit) Ready(bool) error               { return nil }
 func (l *limit) Undo() []byte                   { return []byte(l.name) }
 func (l *limit) Close() error                   { return nil }
 func (l *limit) Place() (string, error)         { return "/" + l.name, nil }
-func (l *limit) Traits() actuator.Traits        { return actuator.Traits{Place: l.Place, Quick: l} }
+func (l *limit) Traits() actuator.Traits        { return actuator.Traits{Location: l.Place, Quick: l} }
 func (l *limit) Nearest(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(math.Round(100*a.Value) / 100)
 }

@@ -61,7 +61,7 @@ func servicesOf(cfg *config.Config, host string, fleet bool, kinds []actuator.Ki
 // placeOf returns the directory of the knob of a workload on this host, or a pattern if it has
 // several.
 func placeOf(cfg *config.Config, w *config.Workload, kinds []actuator.Kind) (string, error) {
-	name, root, path := cfg.Place(&w.Knob)
+	name, root, path := cfg.Location(&w.Knob)
 	kind, err := actuator.KindOf(kinds, name)
 	if err != nil {
 		return "", err

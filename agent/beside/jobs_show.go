@@ -191,7 +191,7 @@ func (h *jobHost) showJob(now time.Time, id string, knobs map[string]*trimtab.Kn
 	}
 	for resource, k := range knobs {
 		if resource == trimtab.CPU {
-			one.Place = k.Knob
+			one.Location = k.Knob
 		}
 		if resource != running && resource != alive && k.Problem == "" {
 			one.Has[resource] = amountOf(k)
@@ -202,7 +202,7 @@ func (h *jobHost) showJob(now time.Time, id string, knobs map[string]*trimtab.Kn
 	}
 	if !progress.At.IsZero() {
 		ago := trimtab.SecondsOf(max(0, now.Sub(progress.At)))
-		one.Heard = &ago
+		one.ReportAge = &ago
 	}
 	if one.Problem = h.problemOf(knobs); one.Problem == "" {
 		one.Problem = progress.Problem

@@ -42,7 +42,7 @@ func unusable(k *trimtab.KnobState) string {
 	case k.Problem != "":
 		return k.Problem
 	}
-	return k.Barred
+	return k.ReadOnly
 }
 
 // unmetJobs sums up the controls of all jobs that do not take effect; nil: all do.

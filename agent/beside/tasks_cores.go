@@ -48,7 +48,7 @@ func openPins(r interface{ CPUs() (string, error) }, root string, services []sig
 
 // heldBy returns the CPUs of all services that are bound to some of the CPUs.
 func heldBy(root string, all cpuset.Set, services []signals.Service) (held cpuset.Set) {
-	sets, err := hostfs.OpenRoot(cmp.Or(hostfs.Twin(root, "cpuset"), root))
+	sets, err := hostfs.OpenRoot(cmp.Or(hostfs.Sibling(root, "cpuset"), root))
 	if err != nil {
 		return nil // the cpuset hierarchy is gone: nothing is bound
 	}

@@ -49,7 +49,7 @@ type loop struct {
 type fastActuator interface {
 	FastLook(*actuator.FastLook)
 	FastMove(generation uint64, moves []actuator.FastMove, found []float64) []float64
-	FastTell([]actuator.FastAccount)
+	FastRecord([]actuator.FastAccount)
 }
 
 func newLoop(m fastActuator, host string, set *metric.Set, logger *slog.Logger) *loop {

@@ -153,7 +153,7 @@ func (s *totals) tell(l *loop) {
 		l.metrics.Gauge("trimtab_fast_set_cores", l.host, w).Set(sets[w])
 		l.metrics.Gauge("trimtab_fast_target_cores", l.host, w).Set(targets[w])
 	}
-	l.fastActuator.FastTell(s.told)
+	l.fastActuator.FastRecord(s.told)
 }
 
 // credit records from which workloads a group borrowed.

@@ -125,7 +125,7 @@ func kernelFiles(t *testing.T, prefix string) map[string]string {
 		t.Fatal(err)
 	}
 	out := map[string]string{}
-	for _, dir := range []string{root, hostfs.Twin(root, "cpuset")} {
+	for _, dir := range []string{root, hostfs.Sibling(root, "cpuset")} {
 		for _, file := range []string{"cpu.cfs_quota_us", "cpu.max", "cpu.shares", "cpu.weight", "cpuset.cpus"} {
 			found, err := filepath.Glob(filepath.Join(dir, prefix+"*", file))
 			if err != nil {

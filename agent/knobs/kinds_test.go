@@ -67,7 +67,7 @@ func TestEachKindIsWholeAndKnowsItsOwnKnobsAlone(t *testing.T) {
 		}
 	}
 	for _, k := range []config.Knob{{Cgroup: "a"}, {Process: &config.Process{Dir: "/a"}}} {
-		if name, _, _ := cfg.Place(&k); !names[name] {
+		if name, _, _ := cfg.Location(&k); !names[name] {
 			t.Errorf("the file may name a knob of kind %q, and there is none", name)
 		}
 	}

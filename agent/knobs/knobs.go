@@ -30,7 +30,7 @@ func Of(kinds []actuator.Kind, cfg *config.Config, host string) (out []Declared,
 		if w.Knob.Bounds() == nil || !w.Knob.Declared() || !w.OnHost(host) {
 			continue
 		}
-		name, root, path := cfg.Place(&w.Knob)
+		name, root, path := cfg.Location(&w.Knob)
 		places := []Declared{{Kind: name, At: actuator.Location{Root: root, Path: path, Force: w.Knob.Force, High: w.Class == trimtab.BestEffort}}}
 		for _, further := range []func() (kind, root, path string, ok bool){w.Knob.Link, w.Knob.Scale, w.Knob.Admission} {
 			if name, root, path, ok := further(); ok {

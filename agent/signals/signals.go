@@ -129,7 +129,7 @@ func (s *Set) Open(host, root string, counter []string, logger *slog.Logger) err
 		case err != nil:
 			return err
 		default:
-			s.measures, s.Lacks = append(s.measures, p), append(s.Lacks, p.Lacks()...)
+			s.measures, s.Lacks = append(s.measures, p), append(s.Lacks, p.Unavailable()...)
 		}
 	}
 	groups, err := cgroup.Open(cgroup.Config{Root: root, Targets: c.Targets, Interval: every, Bus: s, Logger: logger})

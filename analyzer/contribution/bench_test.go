@@ -82,7 +82,7 @@ func BenchmarkContributions(b *testing.B) {
 				take := func(values []trimtab.Value) {
 					for _, v := range values {
 						s := v.(*trimtab.Sketch)
-						l.Take(Interval{From: s.From, To: s.To, Requests: s.Requests, Latency: &s.Latency, Servpods: s.Servpods, Calls: s.Calls})
+						l.Observe(Interval{From: s.From, To: s.To, Requests: s.Requests, Latency: &s.Latency, Servpods: s.Servpods, Calls: s.Calls})
 						l.Report(s.To)
 					}
 				}

@@ -116,8 +116,8 @@ type growth struct {
 	now           *colocation.TailGrowth
 }
 
-// take adds a slot, and keeps a reference to it.
-func (g *growth) take(s *slot) {
+// observe adds a slot, and keeps a reference to it.
+func (g *growth) observe(s *slot) {
 	g.recent = append(g.recent, s)
 	if len(g.recent) > nowSlots {
 		g.settle(g.recent[0])

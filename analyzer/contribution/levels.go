@@ -124,8 +124,8 @@ func (c *cluster) fade(by float64) (gone bool) {
 // levels has the traffic of a workload by load, in ascending order.
 type levels struct{ clusters []*cluster }
 
-// take adds a slot of traffic, to which it keeps a reference, and lets the others fade.
-func (l *levels) take(c *cluster) {
+// observe adds a slot of traffic, to which it keeps a reference, and lets the others fade.
+func (l *levels) observe(c *cluster) {
 	by := math.Exp2(-c.seconds / halfLife)
 	l.clusters = slices.DeleteFunc(l.clusters, func(x *cluster) bool { return x.fade(by) })
 	i, _ := slices.BinarySearchFunc(l.clusters, c.load(), func(x *cluster, load float64) int { return cmp.Compare(x.load(), load) })

@@ -84,8 +84,8 @@ func NewLive(o Objective) *Live {
 	return &Live{objective: o}
 }
 
-// Take adds an interval. It ignores one without requests, or with numbers that are not finite.
-func (l *Live) Take(x Interval) {
+// Observe adds an interval. It ignores one without requests, or with numbers that are not finite.
+func (l *Live) Observe(x Interval) {
 	seconds := x.To.Sub(x.From).Seconds()
 	if !(seconds > 0) || !(x.Requests > 0) || x.Requests > longest*longest || x.Latency == nil {
 		return
@@ -133,11 +133,11 @@ func (l *Live) close() {
 			Moments{N: p.N, Sum: p.Sum, Square: p.Square, Latency: p.Latency, LatencySquare: p.LatencySquare, Cross: p.Cross}, p.Off, p.OffLatency, p.Slack, !p.Peer}
 	}
 	if s.beside {
-		l.beside.take(c)
+		l.beside.observe(c)
 	} else {
-		l.levels.take(c)
+		l.levels.observe(c)
 	}
-	l.growth.take(&s)
+	l.growth.observe(&s)
 	l.profile()
 }
 

@@ -85,7 +85,7 @@ func (t *traffic) slot(n int, of times) *colocation.Contributions {
 	}
 	from := t.at
 	t.at = t.at.Add(10 * time.Second)
-	t.live.Take(Interval{From: from, To: t.at, Requests: float64(n), Latency: &h, Servpods: pods, Calls: calls, Beside: t.beside})
+	t.live.Observe(Interval{From: from, To: t.at, Requests: float64(n), Latency: &h, Servpods: pods, Calls: calls, Beside: t.beside})
 	return t.live.Report(t.at)
 }
 
@@ -167,7 +167,7 @@ func TestTheCallsAreThoseOfTheNewestSlot(t *testing.T) {
 	}
 	var h quantile.Histogram
 	h.Add(0.01, 10)
-	x.live.Take(Interval{From: x.at, To: x.at.Add(10 * time.Second), Requests: 10, Latency: &h})
+	x.live.Observe(Interval{From: x.at, To: x.at.Add(10 * time.Second), Requests: 10, Latency: &h})
 	if got := x.live.Report(x.at); got.Calls != nil {
 		t.Errorf("%+v: nobody calls any longer", got.Calls)
 	}
@@ -345,7 +345,7 @@ func TestLiveStaysFiniteAndBounded(t *testing.T) {
 			}
 			from := at
 			at = at.Add(time.Duration(rapid.IntRange(1, 30).Draw(rt, "s")) * time.Second)
-			l.Take(Interval{From: from, To: at, Requests: n, Latency: &h, Servpods: merge.Servpods(nil, pods), Calls: merge.Calls(nil, calls)})
+			l.Observe(Interval{From: from, To: at, Requests: n, Latency: &h, Servpods: merge.Servpods(nil, pods), Calls: merge.Calls(nil, calls)})
 			if c := l.Report(at); c != nil {
 				if err := c.Validate(); err != nil {
 					rt.Fatal(err)
@@ -411,7 +411,7 @@ func TestAPeerIsAServpodWithoutALoadLimitAlsoAfterARestart(t *testing.T) {
 			h.Add(total, 1)
 		}
 		from := noon.Add(time.Duration(slot) * 10 * time.Second)
-		l.Take(Interval{From: from, To: from.Add(10 * time.Second), Requests: float64(load), Latency: &h, Servpods: []trimtab.ServpodSketch{db, web}})
+		l.Observe(Interval{From: from, To: from.Add(10 * time.Second), Requests: float64(load), Latency: &h, Servpods: []trimtab.ServpodSketch{db, web}})
 	}
 	again := NewLive(l.objective)
 	if err := again.Restore(l.State()); err != nil {

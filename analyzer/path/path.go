@@ -197,7 +197,7 @@ func (p *Path) read(frame *trimtab.SpanFrame) {
 	}
 	for i, newest := range p.newest {
 		if clock := p.resources[i].clock; clock != noClock && newest != 0 {
-			p.senders.clocks[clock].take(p.now, newest, &p.config)
+			p.senders.clocks[clock].observe(p.now, newest, &p.config)
 		}
 	}
 }
@@ -223,7 +223,7 @@ func (p *Path) trace(id [16]byte) uint32 {
 	if len(p.byTrace) >= p.config.MaxTraces {
 		p.finish(p.oldest.head, &p.counts.evicted)
 	}
-	i = p.traces.take()
+	i = p.traces.allocate()
 	*p.traces.at(i) = traceRecord{id: id, first: p.now, workload: noWorkload}
 	p.byTrace[id] = i
 	p.oldest.push(&p.traces, i)
@@ -251,7 +251,7 @@ func (p *Path) add(i uint32, s *trimtab.Span) {
 		p.counts.dropped++
 		return
 	}
-	k := p.spans.take()
+	k := p.spans.allocate()
 	r := p.spans.at(k)
 	r.id = binary.BigEndian.Uint64(s.SpanID[:])
 	r.parent = binary.BigEndian.Uint64(s.Parent[:])
@@ -368,7 +368,7 @@ func (p *Path) makeRoom(t *traceRecord) bool {
 		if n.duplicate {
 			continue
 		}
-		k := p.spans.take()
+		k := p.spans.allocate()
 		*p.spans.at(k) = n.record
 		p.spans.at(k).next = 0
 		p.append(t, k)
@@ -402,7 +402,7 @@ func (p *Path) release(i uint32, cause *uint64) {
 	p.counts.analysed += uint64(len(p.tree.nodes) - p.tree.duplicates)
 	p.account()
 	p.contribute()
-	p.tellRequests()
+	p.reportRequests()
 	p.freeSpans(t)
 	delete(p.byTrace, t.id)
 	p.oldest.remove(&p.traces, i)

@@ -102,7 +102,7 @@ func (p *places) newPeer(name string) placeID {
 	key := placeKey{workload: noWorkload, component: name}
 	id, ok := p.calls.byName[key]
 	if !ok {
-		id = p.take()
+		id = p.allocate()
 		p.places[id] = place{workload: noWorkload, component: name, base: id}
 		p.calls.byName[key] = id
 	}

@@ -307,14 +307,14 @@ func (p *places) component(workload int32, service string) placeID {
 			return id
 		}
 	}
-	id := p.take()
+	id := p.allocate()
 	p.places[id] = place{workload: key.workload, component: key.component, base: id, servedUntil: p.servedBefore(key.workload, key.component)}
 	p.byPlace[key] = id
 	return id
 }
 
-// take returns a free index for a place, marked as seen now.
-func (p *places) take() placeID {
+// allocate returns a free index for a place, marked as seen now.
+func (p *places) allocate() placeID {
 	id := placeID(len(p.places))
 	if n := len(p.sparePlaces); n > 0 {
 		id, p.sparePlaces = p.sparePlaces[n-1], p.sparePlaces[:n-1]
@@ -344,7 +344,7 @@ func (p *places) hosted(base placeID, attrs []trimtab.Attr) placeID {
 		p.refusedHosts++
 		return base
 	}
-	id := p.take()
+	id := p.allocate()
 	p.places[id] = place{workload: key.workload, component: key.component, host: key.host, base: base}
 	p.byHost[key] = id
 	return id

@@ -84,9 +84,9 @@ func (v *Visit) locate(p *places, id placeID) {
 	v.Host = p.places[id].host
 }
 
-// tellRequests calls Requests for the requests of the loaded trace that are within no other: those
+// reportRequests calls Requests for the requests of the loaded trace that are within no other: those
 // of its root, or of the spans that stand in for a missing root.
-func (p *Path) tellRequests() {
+func (p *Path) reportRequests() {
 	if p.config.Requests == nil {
 		return
 	}
@@ -94,7 +94,7 @@ func (p *Path) tellRequests() {
 	v.begin(t, p.places)
 	for i := range t.nodes {
 		n := &t.nodes[i]
-		if n.duplicate || !n.known || n.told || n.role == innerRole {
+		if n.duplicate || !n.known || n.reported || n.role == innerRole {
 			continue
 		}
 		v.visits = v.visits[:0]

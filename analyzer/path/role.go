@@ -31,16 +31,16 @@ func (t *tree) settle(i int32, p *places) {
 			if n.place != up.place && kind != trimtab.SpanConsumer { // until it is consumed, a message is the broker's
 				t.answer(n.up)
 			}
-			n.up, n.told = none, true
+			n.up, n.reported = none, true
 		default:
-			n.told = up.told || up.role != innerRole
+			n.reported = up.reported || up.role != innerRole
 			if local {
 				n.top, n.inRequest = up.top, up.inRequest
 			}
 		}
 	}
 	orphan := !called && n.parent != 0
-	n.told = n.told || orphan && t.roots > 0
+	n.reported = n.reported || orphan && t.roots > 0
 	switch {
 	case n.inRequest:
 	case n.serves():
@@ -48,7 +48,7 @@ func (t *tree) settle(i int32, p *places) {
 	case local, n.flags&trimtab.FlagReceive != 0:
 	case orphan && kind != trimtab.SpanUnspecified:
 		// It is a fragment of a request: the request counts at its server's span, which is missing.
-		n.inRequest, n.told = true, true
+		n.inRequest, n.reported = true, true
 	case called && (kind == trimtab.SpanClient || kind == trimtab.SpanProducer):
 		// It passes on a call, as a sidecar does.
 	case !p.serves(n.place):

@@ -12,10 +12,10 @@ type clock struct {
 	workload int32
 	// flushes is how often it has sent, up to enoughFlushes; flushes are at least learnEvery apart.
 	flushes uint8
-	// heard is when it last sent, learnt when late and disorder were last computed, and faded when
+	// arrived is when it last sent, learnt when late and disorder were last computed, and faded when
 	// its history was last halved. newest is the latest end of its spans by this host's clock. All
 	// in Unix ns.
-	heard, learnt, faded, newest int64
+	arrived, learnt, faded, newest int64
 	// shift is the correction to add to its times, in ns, if its clock is wrong. strayed is since
 	// when its times are implausible; 0: they are plausible.
 	shift, strayed int64
@@ -50,9 +50,9 @@ const (
 	strayFor = 30 * 1e9
 )
 
-// take records a frame of spans, the newest of which ended at newest by the sender's own clock.
-func (c *clock) take(now, newest int64, config *Config) {
-	c.heard = now
+// observe records a frame of spans, the newest of which ended at newest by the sender's own clock.
+func (c *clock) observe(now, newest int64, config *Config) {
+	c.arrived = now
 	c.set(now, newest, config)
 	c.newest = max(c.newest, min(newest+c.shift, now))
 	if now-c.learnt < learnEvery {
@@ -119,7 +119,7 @@ func (c *clock) mark(now int64, config *Config) int64 {
 
 // silent reports whether the sender is no longer waited for.
 func (c *clock) silent(now int64, config *Config) bool {
-	return now-c.heard > max(awaited, 3*c.wait(config))
+	return now-c.arrived > max(awaited, 3*c.wait(config))
 }
 
 // senders tracks when spans arrive, and so up to which time all have arrived.
@@ -242,7 +242,7 @@ func (s *senders) advance(now int64) {
 	for _, silent := range []bool{false, true} {
 		for i := range s.clocks {
 			c := &s.clocks[i]
-			if now-c.heard > gone || c.silent(now, s.config) != silent {
+			if now-c.arrived > gone || c.silent(now, s.config) != silent {
 				continue
 			}
 			g := s.group(c.workload)

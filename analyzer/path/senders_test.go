@@ -52,7 +52,7 @@ func (x *player) play(long time.Duration, requests func(now time.Duration)) {
 	for end := x.now + long; x.now < end; x.now += 10 * ms {
 		requests(x.now)
 		if x.now%(100*ms) == 0 {
-			x.take(x.p.Step(at(x.now), nil))
+			x.observe(x.p.Step(at(x.now), nil))
 		}
 		for _, s := range x.senders {
 			if due := x.now - s.phase - s.wait; due >= 0 && due%s.every == 0 {
@@ -81,11 +81,11 @@ func (x *player) send(s *process, by time.Duration) {
 	}
 	s.queue = rest
 	if n > 0 {
-		x.take(x.p.Step(at(x.now), w.Frame(0)))
+		x.observe(x.p.Step(at(x.now), w.Frame(0)))
 	}
 }
 
-func (x *player) take(out []trimtab.Value) {
+func (x *player) observe(out []trimtab.Value) {
 	for _, v := range out {
 		s := v.(*trimtab.Sketch)
 		if err := s.Validate(); err != nil {

@@ -67,8 +67,8 @@ type slab[T any] struct {
 // at returns value i, which is valid until it is put back.
 func (s *slab[T]) at(i uint32) *T { return &s.chunks[i>>chunkBits][i&(1<<chunkBits-1)] }
 
-// take allocates a value with arbitrary content and returns its number.
-func (s *slab[T]) take() uint32 {
+// allocate allocates a value with arbitrary content and returns its number.
+func (s *slab[T]) allocate() uint32 {
 	if n := len(s.free); n > 0 {
 		i := s.free[n-1]
 		s.free = s.free[:n-1]

@@ -30,9 +30,9 @@ type node struct {
 	// between. If the parent of a client or internal span is missing, the request is assumed to be
 	// among the missing spans.
 	inRequest bool
-	// told: a request above it, of any workload, covers it, or its parent did not wait for it. It
+	// reported: a request above it, of any workload, covers it, or its parent did not wait for it. It
 	// is then not reported as a request of its own.
-	told bool
+	reported bool
 	// answered: the callee sent spans too, which are below it.
 	answered bool
 	// known: the duration is plausible.

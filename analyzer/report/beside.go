@@ -26,9 +26,9 @@ func (j *Join) beside(q quantity.Quantity, usage []*trimtab.Sample) (out *trimta
 	}
 	part := false
 	for _, s := range usage {
-		t := v.told[idOf(s)]
+		t := v.latest[idOf(s)]
 		switch {
-		case t != nil && t.lacked.Equal(s.Time): // a quota without any period counted has stopped nothing
+		case t != nil && t.missingAt.Equal(s.Time): // a quota without any period counted has stopped nothing
 			part = q != quantity.Throttled
 		case t == nil || t.sample == nil || !t.sample.Time.Equal(s.Time):
 		case out == nil:

@@ -40,7 +40,7 @@ func historyOf(t *testing.T, all ...*trimtab.Holding) *History {
 		if err := v.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		h.Take(v, "w", &room)
+		h.Observe(v, "w", &room)
 	}
 	return h
 }
@@ -121,8 +121,8 @@ func TestAHostThatTellsNothingWhileOthersDoIsTakenForLost(t *testing.T) {
 	h := historyOf(t, holds("h", 0, a), holds("i", 0, a), holds("j", 0, a))
 	room := MaxKept
 	for at := 0; at <= 30_000; at += 1000 {
-		h.Take(holds("h", at, a), "w", &room)
-		h.Take(holds("i", at, a), "w", &room)
+		h.Observe(holds("h", at, a), "w", &room)
+		h.Observe(holds("i", at, a), "w", &room)
 	}
 	for at, want := range map[int]float64{5: 6, 12: 4, 25: 4} {
 		if f := h.During(ms(1000*at), ms(1000*at+1000), time.Second, nil); !f.Known || f.Transient || f.Amount.Value != want {
@@ -136,7 +136,7 @@ func TestAHostThatTellsNothingWhileOthersDoIsTakenForLost(t *testing.T) {
 	if h.kept != 2 || len(h.hosts) != 2 {
 		t.Errorf("%d instances on %d hosts are kept of two", h.kept, len(h.hosts))
 	}
-	h.Take(holds("j", 31_000, a), "w", &room)
+	h.Observe(holds("j", 31_000, a), "w", &room)
 	if f := h.During(ms(31_000), ms(32_000), 0, nil); f.Amount.Value != 6 {
 		t.Errorf("it came back: %+v", f)
 	}
@@ -152,7 +152,7 @@ func TestAHoldingOfAMillionInstancesCostsBoundedMemoryAndMakesTheAllocationUnkno
 	for i := range many {
 		many[i] = knob{instance: fmt.Sprintf("%06d", i), amount: cores(1)}
 	}
-	refused := h.Take(holds("h", 0, many...), "w", &room)
+	refused := h.Observe(holds("h", 0, many...), "w", &room)
 	if h.kept != MaxInstances || room != 1500-MaxInstances || refused != uint64(len(many)-MaxInstances) {
 		t.Errorf("%d kept, room for %d, %d refused", h.kept, room, refused)
 	}
@@ -160,12 +160,12 @@ func TestAHoldingOfAMillionInstancesCostsBoundedMemoryAndMakesTheAllocationUnkno
 		t.Errorf("%+v of instances that are not all known", f)
 	}
 	other := &History{resource: "cpu"}
-	if other.Take(holds("h", 0, many...), "w", &room); other.kept != 500 || room != 0 {
+	if other.Observe(holds("h", 0, many...), "w", &room); other.kept != 500 || room != 0 {
 		t.Errorf("%d kept of another, room for %d", other.kept, room)
 	}
 	// What is gone makes room for what comes.
-	h.Take(holds("h", 1000, many[:3]...), "w", &room)
-	if h.Take(holds("h", 2000, many[5000:5010]...), "w", &room); h.kept > MaxInstances || room < 0 {
+	h.Observe(holds("h", 1000, many[:3]...), "w", &room)
+	if h.Observe(holds("h", 2000, many[5000:5010]...), "w", &room); h.kept > MaxInstances || room < 0 {
 		t.Errorf("%d kept, room for %d", h.kept, room)
 	}
 	if f := h.During(ms(2000), ms(3000), 0, nil); !f.Known || f.Amount.Value != 10 {
@@ -286,8 +286,8 @@ func slowly(of map[string]map[int]truth, from, to, settle int, silence int, load
 
 func TestWhatOnlyALostHostHadIsNotKnownToBeInForce(t *testing.T) {
 	h, room := &History{resource: "cpu", silence: 40 * time.Millisecond}, MaxKept
-	h.Take(holds("h", 0, knob{instance: "a", amount: cores(2)}), "w", &room)
-	h.Take(holds("i", 50, knob{instance: "a", since: 50, amount: cores(3)}), "w", &room)
+	h.Observe(holds("h", 0, knob{instance: "a", amount: cores(2)}), "w", &room)
+	h.Observe(holds("i", 50, knob{instance: "a", since: 50, amount: cores(3)}), "w", &room)
 	if f := h.During(ms(0), ms(45), 0, nil); f.Known || !f.Transient {
 		t.Errorf("from the loss of the one host until another tells: %+v", f)
 	}
@@ -339,9 +339,9 @@ func TestTheEffectiveAllocationIsThatOfEveryInstantAlone(t *testing.T) {
 		}
 		slices.SortStableFunc(all, func(a, b *trimtab.Holding) int { return a.Time.Compare(b.Time) })
 		for _, v := range all {
-			h.Take(v, "w", &room)
+			h.Observe(v, "w", &room)
 			if rapid.IntRange(0, 3).Draw(t, "again") == 0 {
-				h.Take(v, "w", &room)
+				h.Observe(v, "w", &room)
 			}
 		}
 		// An instance is not known of before a holding named it: then nobody told.
@@ -366,18 +366,18 @@ func TestTheEffectiveAllocationIsThatOfEveryInstantAlone(t *testing.T) {
 func TestWhileARolloutRunsAReportIsATransientWhichTeachesNothing(t *testing.T) {
 	h, room := NewHistory("cpu", 0), 100
 	begin := time.Unix(1_000_000_000, 0)
-	tell := func(after time.Duration, s *trimtab.Standing) {
+	tell := func(after time.Duration, s *trimtab.KnobStatus) {
 		at := begin.Add(after)
-		h.Take(&trimtab.Holding{Pool: "p", Host: "k", Time: at, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Workload: "a", Instance: "1", Resource: "cpu"}, Now: trimtab.Units(2), Since: begin, Max: 4, Standing: s}}}, "a", &room)
+		h.Observe(&trimtab.Holding{Pool: "p", Host: "k", Time: at, Targets: []trimtab.KnobState{{KnobID: trimtab.KnobID{Workload: "a", Instance: "1", Resource: "cpu"}, Now: trimtab.Units(2), Since: begin, Max: 4, Status: s}}}, "a", &room)
 	}
 	in := func(from time.Duration) InForce {
 		return h.During(begin.Add(from), begin.Add(from+5*time.Second), time.Second, nil)
 	}
-	tell(0, &trimtab.Standing{})
+	tell(0, &trimtab.KnobStatus{})
 	if f := in(2 * time.Second); f.Transient || f.Amount.Value != 2 {
 		t.Errorf("before: %+v", f)
 	}
-	tell(8*time.Second, &trimtab.Standing{Rollout: true})
+	tell(8*time.Second, &trimtab.KnobStatus{Rollout: true})
 	if f := in(5 * time.Second); !f.Transient || !f.Known {
 		t.Errorf("during: %+v", f)
 	}
@@ -385,7 +385,7 @@ func TestWhileARolloutRunsAReportIsATransientWhichTeachesNothing(t *testing.T) {
 	if f := in(15 * time.Second); !f.Transient {
 		t.Errorf("no holding said that it ended: %+v", f)
 	}
-	tell(22*time.Second, &trimtab.Standing{})
+	tell(22*time.Second, &trimtab.KnobStatus{})
 	if f := in(19 * time.Second); !f.Transient {
 		t.Errorf("until a holding said that it ended: %+v", f)
 	}
@@ -400,9 +400,9 @@ func TestAnInstanceThatIsNotReadyCountsOnceItServes(t *testing.T) {
 	tell := func(after time.Duration, phase trimtab.Phase) {
 		targets := make([]trimtab.KnobState, 2)
 		for i, p := range []trimtab.Phase{"", phase} {
-			targets[i] = trimtab.KnobState{KnobID: trimtab.KnobID{Workload: "a", Instance: string(rune('1' + i)), Resource: "cpu"}, Now: trimtab.Units(2), Since: begin, Max: 4, Standing: &trimtab.Standing{Phase: p}}
+			targets[i] = trimtab.KnobState{KnobID: trimtab.KnobID{Workload: "a", Instance: string(rune('1' + i)), Resource: "cpu"}, Now: trimtab.Units(2), Since: begin, Max: 4, Status: &trimtab.KnobStatus{Phase: p}}
 		}
-		h.Take(&trimtab.Holding{Pool: "p", Host: "k", Time: begin.Add(after), Targets: targets}, "a", &room)
+		h.Observe(&trimtab.Holding{Pool: "p", Host: "k", Time: begin.Add(after), Targets: targets}, "a", &room)
 	}
 	has := func(at time.Duration) float64 {
 		return h.During(begin.Add(at), begin.Add(at+time.Second), 0, nil).Amount.Value

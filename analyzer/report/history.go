@@ -38,10 +38,10 @@ func (a instanceID) String() string {
 // Loads are the loads of all instances of a workload; nil: unknown.
 type Loads map[instanceID]float64
 
-// change is the allocation of one instance from the time since on, as reported at the time told.
+// change is the allocation of one instance from the time since on, as reported at the time reportedAt.
 type change struct {
-	since, told time.Time
-	amount      trimtab.Amount
+	since, reportedAt time.Time
+	amount            trimtab.Amount
 	// unknown: the knob cannot be read. gone: the instance no longer exists.
 	unknown, gone bool
 }
@@ -66,9 +66,9 @@ type History struct {
 
 // hostHistory is the history from the holdings with one key, that is of one pool and host.
 type hostHistory struct {
-	key, host string
-	told      time.Time   // the latest holding
-	instances []*instance // in order of name
+	key, host  string
+	reportedAt time.Time   // the latest holding
+	instances  []*instance // in order of name
 	// over: there are more instances than are remembered. rolls: another version is being rolled
 	// out, until a holding says otherwise.
 	over, rolls bool
@@ -80,9 +80,9 @@ type hostHistory struct {
 type instance struct {
 	name    string
 	changes []change // in order of since
-	// told is the time of the latest holding that named it. floor is how much of its knob is in
+	// reportedAt is the time of the latest holding that named it. floor is how much of its knob is in
 	// use, with a margin (0: not measured), and most its maximum, both from that holding.
-	told        time.Time
+	reportedAt  time.Time
 	floor, most float64
 	// above is the largest amount that a parent control group allows it; 0: no limit.
 	above float64
@@ -101,10 +101,10 @@ func NewHistory(resource string, silence time.Duration) History {
 	return History{resource: resource, silence: max(LeastSilence, silence)}
 }
 
-// Take adds what a holding v says about the workload target. An instance on that host that v does
+// Observe adds what a holding v says about the workload target. An instance on that host that v does
 // not name is gone from then on. room is the number of further instances of all workloads that may
 // be remembered. Take returns how many instances it refused.
-func (h *History) Take(v *trimtab.Holding, target string, room *int) (refused uint64) {
+func (h *History) Observe(v *trimtab.Holding, target string, room *int) (refused uint64) {
 	key := v.Key()
 	if key != v.Host {
 		// This holding replaces those of an older build, which knew no pools.
@@ -126,7 +126,7 @@ func (h *History) Take(v *trimtab.Holding, target string, room *int) (refused ui
 		if t.Workload != target || t.Resource != h.resource {
 			continue
 		}
-		rolls = rolls || t.Standing != nil && t.Standing.Rollout
+		rolls = rolls || t.Status != nil && t.Status.Rollout
 		i, known := x.find(t.Instance)
 		if !known {
 			if !h.admit(room) {
@@ -138,19 +138,19 @@ func (h *History) Take(v *trimtab.Holding, target string, room *int) (refused ui
 		}
 		if in := x.instances[i]; in.mark != h.mark {
 			in.mark = h.mark
-			in.tell(v.Time, t)
+			in.observe(v.Time, t)
 		}
 	}
 	for _, in := range x.instances {
 		if in.mark != h.mark {
-			in.add(change{since: v.Time, told: v.Time, amount: trimtab.Units(0), gone: true})
+			in.add(change{since: v.Time, reportedAt: v.Time, amount: trimtab.Units(0), gone: true})
 		}
 	}
 	if (rolls || x.rolls) && v.Time.After(h.rollout) {
 		h.rollout = v.Time // it may have run until now
 	}
-	if !v.Time.Before(x.told) {
-		x.told, x.over, x.rolls = v.Time, refused > 0, rolls
+	if !v.Time.Before(x.reportedAt) {
+		x.reportedAt, x.over, x.rolls = v.Time, refused > 0, rolls
 	}
 	if !found && (len(x.instances) > 0 || x.over && len(h.hosts) < MaxInstances) {
 		h.hosts = slices.Insert(h.hosts, at, x)
@@ -241,8 +241,8 @@ func (h *History) lose() {
 	latest := h.Latest()
 	for _, x := range h.hosts {
 		x.lost = time.Time{}
-		if h.silence > 0 && latest.Sub(x.told) > h.silence {
-			x.lost = x.told.Add(h.silence)
+		if h.silence > 0 && latest.Sub(x.reportedAt) > h.silence {
+			x.lost = x.reportedAt.Add(h.silence)
 		}
 	}
 }
@@ -250,8 +250,8 @@ func (h *History) lose() {
 // Latest returns when any host last reported; zero: none has.
 func (h *History) Latest() (t time.Time) {
 	for _, x := range h.hosts {
-		if x.told.After(t) {
-			t = x.told
+		if x.reportedAt.After(t) {
+			t = x.reportedAt
 		}
 	}
 	return t
@@ -274,23 +274,23 @@ func (in *instance) last() *change { return &in.changes[len(in.changes)-1] }
 
 func (in *instance) gone() bool { return len(in.changes) > 0 && in.last().gone }
 
-// tell adds what a holding says of the instance.
-func (in *instance) tell(at time.Time, t *trimtab.KnobState) {
+// observe adds what a holding says of the instance.
+func (in *instance) observe(at time.Time, t *trimtab.KnobState) {
 	since := t.Since
 	if since.IsZero() || since.After(at) {
 		since = at
 	}
-	if !at.Before(in.told) {
-		in.told, in.floor, in.most, in.shared, in.reserves, in.above = at, t.Floor, t.Max, t.Shared, t.Reserves, 0
-		if s := t.Standing; s != nil && s.Caps {
+	if !at.Before(in.reportedAt) {
+		in.reportedAt, in.floor, in.most, in.shared, in.reserves, in.above = at, t.Floor, t.Max, t.Shared, t.Reserves, 0
+		if s := t.Status; s != nil && s.Caps {
 			in.above = s.Most
 		}
 	}
-	c := change{since: since, told: at, amount: t.InForce(), unknown: t.Problem != ""}
+	c := change{since: since, reportedAt: at, amount: t.InForce(), unknown: t.Problem != ""}
 	if !t.Serves() { // it serves no requests, whatever it has
 		c.amount, c.unknown, c.gone = trimtab.Units(0), false, true
 	}
-	if t.Standing != nil {
+	if t.Status != nil {
 		c.since = in.standing(c)
 	}
 	in.add(c)
@@ -305,14 +305,14 @@ func (in *instance) standing(c change) time.Time {
 	if in.last().gone == c.gone {
 		return in.last().since
 	}
-	return c.told
+	return c.reportedAt
 }
 
 // add inserts c in order of time. Of two changes at the same time, the one reported later counts.
 func (in *instance) add(c change) {
 	i, found := slices.BinarySearchFunc(in.changes, c.since, func(x change, since time.Time) int { return x.since.Compare(since) })
 	if found {
-		if c.told.After(in.changes[i].told) {
+		if c.reportedAt.After(in.changes[i].reportedAt) {
 			in.changes[i] = c
 		}
 		return

@@ -44,22 +44,22 @@ type Join struct {
 
 // joined is the state of one quantity.
 type joined struct {
-	told map[instanceID]*told
+	latest map[instanceID]*latest
 	// extra counts the instances with a sample whose knobs cannot be read, fresh all instances with
 	// a sample since the last sum.
 	extra, fresh int
 	// last is the time of the last sum, or before the first the time of the first sample.
 	last time.Time
-	// lacks is the instance that was last reported as the one without a sample.
-	lacks instanceID
+	// missing is the instance that was last reported as the one without a sample.
+	missing instanceID
 }
 
-// told is the latest sample of one instance, and the latest reason why there was none.
-type told struct {
-	sample  *trimtab.Sample
-	missing string
-	lacked  time.Time // time of missing
-	fresh   bool
+// latest is the latest sample of one instance, and the latest reason why there was none.
+type latest struct {
+	sample    *trimtab.Sample
+	missing   string
+	missingAt time.Time // time of missing
+	fresh     bool
 }
 
 // meanLoad is the mean load of an instance, averaged exponentially with the time constant
@@ -77,8 +77,8 @@ const (
 	leastLoad = 0.01
 )
 
-// Take keeps a sample until the next tick; false: there are too many.
-func (j *Join) Take(s *trimtab.Sample) bool {
+// Observe keeps a sample until the next tick; false: there are too many.
+func (j *Join) Observe(s *trimtab.Sample) bool {
 	if len(j.pending) >= maxPending {
 		return false
 	}
@@ -101,26 +101,26 @@ func (j *Join) Tick(now time.Time, h *History, stale func(quantity.Quantity) tim
 	j.look(h)
 	for q, v := range j.of {
 		v.extra = 0
-		for id, t := range v.told {
+		for id, t := range v.latest {
 			switch {
 			case j.there[id]:
-			case !j.mayTell(id), t.sample == nil, now.Sub(t.sample.Time) > stale(q):
+			case !j.mayReport(id), t.sample == nil, now.Sub(t.sample.Time) > stale(q):
 				v.drop(id)
 			default:
 				v.extra++
 			}
 		}
-		if len(v.told) == 0 {
+		if len(v.latest) == 0 {
 			delete(j.of, q)
 		}
 	}
-	maps.DeleteFunc(j.loads, func(id instanceID, _ *meanLoad) bool { return !j.mayTell(id) })
+	maps.DeleteFunc(j.loads, func(id instanceID, _ *meanLoad) bool { return !j.mayReport(id) })
 	slices.SortFunc(j.pending, func(a, b *trimtab.Sample) int {
 		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(order(a.Quantity), order(b.Quantity)), idOf(a).compare(idOf(b)), cmp.Compare(a.Missing, b.Missing),
 			cmp.Compare(a.Source, b.Source), cmp.Compare(a.Value, b.Value), cmp.Compare(a.Requests, b.Requests))
 	})
 	for _, s := range j.pending {
-		if s = j.placed(s); j.mayTell(idOf(s)) {
+		if s = j.placed(s); j.mayReport(idOf(s)) {
 			j.see(s, give)
 		}
 	}
@@ -173,17 +173,17 @@ func (j *Join) placed(s *trimtab.Sample) *trimtab.Sample {
 	return &of
 }
 
-// mayTell reports whether the instance exists, or may exist because no holding has come.
-func (j *Join) mayTell(id instanceID) bool {
+// mayReport reports whether the instance exists, or may exist because no holding has come.
+func (j *Join) mayReport(id instanceID) bool {
 	_, there := j.there[id]
 	return there || j.there == nil
 }
 
 func (v *joined) drop(id instanceID) {
-	if v.told[id].fresh {
+	if v.latest[id].fresh {
 		v.fresh--
 	}
-	delete(v.told, id)
+	delete(v.latest, id)
 }
 
 // see adds one sample. If it was the last one missing, it makes a sample of the workload.
@@ -193,16 +193,16 @@ func (j *Join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 	if v == nil {
 		return
 	}
-	t := v.told[id]
+	t := v.latest[id]
 	if t == nil {
-		if len(v.told) >= MaxInstances {
+		if len(v.latest) >= MaxInstances {
 			return
 		}
-		t = &told{}
-		v.told[id] = t
+		t = &latest{}
+		v.latest[id] = t
 	}
 	if s.Missing != "" {
-		t.missing, t.lacked = s.Missing, s.Time
+		t.missing, t.missingAt = s.Missing, s.Time
 		return
 	}
 	switch {
@@ -216,7 +216,7 @@ func (j *Join) see(s *trimtab.Sample, give func(*trimtab.Sample)) {
 	if !t.fresh {
 		v.fresh++
 	}
-	*t = told{sample: s, fresh: true}
+	*t = latest{sample: s, fresh: true}
 	if s.Quantity == quantity.Load {
 		weigh(j.loads, id, s.Time, s.Value)
 	}
@@ -239,7 +239,7 @@ func (j *Join) quantity(s *trimtab.Sample) *joined {
 	if j.loads == nil {
 		j.loads = map[instanceID]*meanLoad{}
 	}
-	v := &joined{told: map[instanceID]*told{}, last: s.Time}
+	v := &joined{latest: map[instanceID]*latest{}, last: s.Time}
 	j.of[s.Quantity] = v
 	return v
 }
@@ -263,7 +263,7 @@ func weigh(loads map[instanceID]*meanLoad, id instanceID, at time.Time, load flo
 // give makes a sample of the workload from those of its instances.
 func (j *Join) give(q quantity.Quantity, v *joined, give func(*trimtab.Sample)) {
 	var parts []*trimtab.Sample
-	for _, t := range v.told {
+	for _, t := range v.latest {
 		if t.sample != nil {
 			t.fresh = false
 			parts = append(parts, t.sample)
@@ -271,7 +271,7 @@ func (j *Join) give(q quantity.Quantity, v *joined, give func(*trimtab.Sample)) 
 	}
 	slices.SortFunc(parts, func(a, b *trimtab.Sample) int { return idOf(a).compare(idOf(b)) })
 	whole := j.sum(parts)
-	v.fresh, v.last, v.lacks = 0, whole.Time, instanceID{}
+	v.fresh, v.last, v.missing = 0, whole.Time, instanceID{}
 	if whole.Validate() != nil {
 		return // the sum overflowed
 	}
@@ -430,41 +430,41 @@ func (loads Loads) Shares() []trimtab.LoadShare {
 	return out
 }
 
-// Lacking reports quantities without a new sum for longer than late. For each it calls say once,
+// ReportMissing reports quantities without a new sum for longer than late. For each it calls say once,
 // with the first instance whose sample is missing.
-func (j *Join) Lacking(now time.Time, h *History, late func(quantity.Quantity) time.Duration, say func(*trimtab.Sample)) {
+func (j *Join) ReportMissing(now time.Time, h *History, late func(quantity.Quantity) time.Duration, say func(*trimtab.Sample)) {
 	for _, q := range summed() {
 		v := j.of[q]
 		if v == nil || now.Sub(v.last) <= late(q) {
 			continue
 		}
 		j.look(h)
-		id, lacks := j.firstLacking(v)
-		if !lacks || v.lacks == id {
+		id, lacks := j.firstMissing(v)
+		if !lacks || v.missing == id {
 			continue
 		}
-		v.lacks = id
+		v.missing = id
 		why := "no sample of " + id.String()
-		if t := v.told[id]; t != nil && t.missing != "" {
+		if t := v.latest[id]; t != nil && t.missing != "" {
 			why += ": " + t.missing
 		}
 		say(&trimtab.Sample{Host: id.host, Instance: id.name, Quantity: q, Time: now, Missing: why})
 	}
 }
 
-// firstLacking returns the first instance, in order, that exists or has reported before, and has no
+// firstMissing returns the first instance, in order, that exists or has reported before, and has no
 // new sample of v's quantity; false: there is none.
-func (j *Join) firstLacking(v *joined) (first instanceID, found bool) {
-	consider := func(id instanceID, t *told) {
+func (j *Join) firstMissing(v *joined) (first instanceID, found bool) {
+	consider := func(id instanceID, t *latest) {
 		if (t == nil || !t.fresh) && (!found || id.compare(first) < 0) {
 			first, found = id, true
 		}
 	}
-	for id, t := range v.told {
+	for id, t := range v.latest {
 		consider(id, t)
 	}
 	for id, there := range j.there {
-		if t := v.told[id]; there && t == nil {
+		if t := v.latest[id]; there && t == nil {
 			consider(id, t)
 		}
 	}

@@ -25,7 +25,7 @@ func never(quantity.Quantity) time.Duration { return time.Hour }
 // joining ticks a join with samples and returns what it made.
 func joining(j *Join, h *History, at int, samples ...*trimtab.Sample) (out []*trimtab.Sample) {
 	for _, s := range samples {
-		j.Take(s)
+		j.Observe(s)
 	}
 	j.Tick(ms(at), h, never, func(s *trimtab.Sample) { out = append(out, s) })
 	return out
@@ -149,7 +149,7 @@ func TestAnInstanceThatStopsTellingIsNamedAndNoSumIsTooLow(t *testing.T) {
 		if got := joining(j, h, at, of(h1, quantity.Usage, at-100, 1), absent, of(h2b, quantity.Usage, at-100, 1)); got != nil {
 			t.Errorf("second %d: %v", at/1000, got[0])
 		}
-		j.Lacking(ms(at), h, func(quantity.Quantity) time.Duration { return 2 * time.Second }, func(s *trimtab.Sample) { said = append(said, s.Missing) })
+		j.ReportMissing(ms(at), h, func(quantity.Quantity) time.Duration { return 2 * time.Second }, func(s *trimtab.Sample) { said = append(said, s.Missing) })
 	}
 	if want := []string{"no sample of instance a on host h2: absent"}; !slices.Equal(said, want) {
 		t.Errorf("said %q, want %q once", said, want)
@@ -166,7 +166,7 @@ func TestNothingIsKeptOfAnInstanceThatIsGoneAndTheOthersGoOn(t *testing.T) {
 	}
 	joining(j, h, 1000, all(900)...)
 	joining(j, h, 1250, of(h2b, quantity.Usage, 1200, 3)) // its last word
-	h.Take(holds("h2", 1500, knob{instance: "a", amount: cores(2)}), "w", &room)
+	h.Observe(holds("h2", 1500, knob{instance: "a", amount: cores(2)}), "w", &room)
 	if got := joining(j, h, 1750, of(h1, quantity.Usage, 1700, 1)); got != nil {
 		t.Errorf("%+v though an instance that is there has not told", got[0])
 	}
@@ -174,12 +174,12 @@ func TestNothingIsKeptOfAnInstanceThatIsGoneAndTheOthersGoOn(t *testing.T) {
 	if len(got) != 1 || got[0].Value != 3 {
 		t.Errorf("%+v, want 3", got)
 	}
-	if len(j.of[quantity.Usage].told) != 2 || len(j.loads) != 0 || j.of[quantity.Load] != nil {
+	if len(j.of[quantity.Usage].latest) != 2 || len(j.loads) != 0 || j.of[quantity.Load] != nil {
 		t.Errorf("kept %v, %v", j.of, j.loads)
 	}
 	// A new one is waited for.
 	k := func(name string) knob { return knob{instance: name, amount: cores(2), since: 2500} }
-	h.Take(holds("h2", 2500, k("a"), k("c")), "w", &room)
+	h.Observe(holds("h2", 2500, k("a"), k("c")), "w", &room)
 	if got := joining(j, h, 3000, all(2900)...); got != nil {
 		t.Errorf("%v without the new instance", got[0])
 	}
@@ -192,14 +192,14 @@ func TestAnInstanceWhoseKnobCannotBeReadIsNotWaitedForUnlessItTells(t *testing.T
 	standby := holds("h3", 0, knob{amount: cores(2), problem: "no such directory"})
 	j, room := &Join{}, MaxKept
 	h := three(t)
-	h.Take(standby, "w", &room)
+	h.Observe(standby, "w", &room)
 	three := func(at int) []*trimtab.Sample {
 		return []*trimtab.Sample{of(h1, quantity.Load, at, 1), of(h2a, quantity.Load, at, 1), of(h2b, quantity.Load, at, 1)}
 	}
 	if got := joining(j, h, 1000, three(900)...); len(got) != 1 || got[0].Value != 3 {
 		t.Fatalf("%+v, want 3", got)
 	}
-	j.Take(of(instanceID{"h3", ""}, quantity.Load, 1800, 1))
+	j.Observe(of(instanceID{"h3", ""}, quantity.Load, 1800, 1))
 	if got := joining(j, h, 2000, three(1900)...); len(got) != 1 || got[0].Value != 4 {
 		t.Fatalf("%+v, want 4: it serves all the same", got)
 	}
@@ -211,16 +211,16 @@ func TestAnInstanceWhoseKnobCannotBeReadIsNotWaitedForUnlessItTells(t *testing.T
 func TestAMillionSamplesOfInstancesCostBoundedMemory(t *testing.T) {
 	j, refused := &Join{}, 0
 	for i := range 1_000_000 {
-		if !j.Take(of(instanceID{"h", fmt.Sprint(i)}, quantity.Usage, 900, 1)) {
+		if !j.Observe(of(instanceID{"h", fmt.Sprint(i)}, quantity.Usage, 900, 1)) {
 			refused++
 		}
 	}
 	j.Tick(ms(1000), &History{}, never, func(*trimtab.Sample) {})
-	if kept := len(j.of[quantity.Usage].told); refused != 1_000_000-maxPending || kept > MaxInstances || len(j.pending) != 0 {
+	if kept := len(j.of[quantity.Usage].latest); refused != 1_000_000-maxPending || kept > MaxInstances || len(j.pending) != 0 {
 		t.Errorf("%d refused, %d kept", refused, kept)
 	}
 	for i := range 100 {
-		j.Take(of(instanceID{"h", ""}, quantity.Quantity(fmt.Sprint("q", i)), 900, 1))
+		j.Observe(of(instanceID{"h", ""}, quantity.Quantity(fmt.Sprint("q", i)), 900, 1))
 	}
 	if j.Tick(ms(1000), &History{}, never, func(*trimtab.Sample) {}); len(j.of) != 1 {
 		t.Errorf("%d quantities", len(j.of))
@@ -296,7 +296,7 @@ func TestTheSumIsOfTheLatestOfEveryInstanceSinceTheOneBeforeInWhateverOrderTheyC
 				}
 			}
 			if len(knobs) > 0 {
-				h.Take(holds(host, 0, knobs...), "w", &room)
+				h.Observe(holds(host, 0, knobs...), "w", &room)
 			}
 		}
 		j := &Join{}

@@ -27,8 +27,8 @@ type served struct {
 	read   float64
 	from   time.Time
 	loads  map[instanceID]*meanLoad
-	// lacks says why the latest interval gave no loads; "": it did, or no span names an instance.
-	lacks string
+	// missing says why the latest interval gave no loads; "": it did, or no span names an instance.
+	missing string
 }
 
 const (
@@ -45,7 +45,7 @@ const (
 // has no spans.
 func (j *Join) Serve(of Sketches, s *Spans, h *History, begin, end time.Time, patience time.Duration) {
 	b := &j.served
-	b.lacks = ""
+	b.missing = ""
 	if h.kept < 2 || !slices.ContainsFunc(of, func(p *trimtab.Sketch) bool { return len(p.Instances) > 0 }) {
 		return
 	}
@@ -55,7 +55,7 @@ func (j *Join) Serve(of Sketches, s *Spans, h *History, begin, end time.Time, pa
 	b.follow(j.there)
 	found, stranger, sum := j.find(of)
 	if sum < (1-mostUnnamed)*s.Requests {
-		b.lacks = fmt.Sprintf("%.0f%% of the requests are of no instance that is there", 100*(1-sum/s.Requests)) + stranger
+		b.missing = fmt.Sprintf("%.0f%% of the requests are of no instance that is there", 100*(1-sum/s.Requests)) + stranger
 		return
 	}
 	loads := j.since(h, b.loads, time.Time{})
@@ -68,7 +68,7 @@ func (j *Join) Serve(of Sketches, s *Spans, h *History, begin, end time.Time, pa
 		return found[id] == 0 && share*s.Read >= tells
 	})
 	if silent != "" {
-		b.lacks = "no span of " + silent
+		b.missing = "no span of " + silent
 		return
 	}
 	if len(b.counts) == 0 || end.Sub(b.from) > patience {
@@ -81,19 +81,19 @@ func (j *Join) Serve(of Sketches, s *Spans, h *History, begin, end time.Time, pa
 	j.settle(end)
 }
 
-// Lacks returns why the spans of the latest interval gave no loads; "": they did, or they name no
+// Missing returns why the spans of the latest interval gave no loads; "": they did, or they name no
 // instance.
-func (j *Join) Lacks() string { return j.served.lacks }
+func (j *Join) Missing() string { return j.served.missing }
 
 // settle computes loads from the counts, once these are large enough.
 func (j *Join) settle(end time.Time) {
 	b := &j.served
 	if want := Enough * float64(j.readable); b.read < want {
-		b.lacks = fmt.Sprintf("too few requests: %.0f in %v, want %.0f", b.read, end.Sub(b.from).Round(time.Second), want)
+		b.missing = fmt.Sprintf("too few requests: %.0f in %v, want %.0f", b.read, end.Sub(b.from).Round(time.Second), want)
 		return
 	}
 	if silent := j.first(func(id instanceID) bool { return b.counts[id] == 0 }); silent != "" {
-		b.lacks = "no span of " + silent
+		b.missing = "no span of " + silent
 		return
 	}
 	if math.IsInf(total(b.counts), 1) {

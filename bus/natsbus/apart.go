@@ -55,7 +55,7 @@ func (n *connection) plain(err error) error {
 // once for each reason, since it may last for hours.
 func (d *storedSub) unreached(err error) {
 	err = d.bus.plain(err)
-	d.tell(err)
+	d.report(err)
 	level := slog.LevelWarn
 	if d.unreachable == err.Error() {
 		level = slog.LevelDebug

@@ -21,7 +21,7 @@ type nearSub struct {
 	near *near
 	kind *kind
 	bus.Subscription
-	news chan struct{} // has an element when a value may be waiting
+	arrived chan struct{} // has an element when a value may be waiting
 
 	// near.mu guards these.
 	waits []*waiting
@@ -37,7 +37,7 @@ type waiting struct {
 
 // subscribe starts delivery.
 func (n *near) subscribe(_ context.Context, k *kind, s bus.Subscription) (stop func(), err error) {
-	d := &nearSub{near: n, kind: k, Subscription: s, news: make(chan struct{}, 1), byKey: map[string]*waiting{}}
+	d := &nearSub{near: n, kind: k, Subscription: s, arrived: make(chan struct{}, 1), byKey: map[string]*waiting{}}
 	n.mu.Lock()
 	if n.closed {
 		n.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *nearSub) push(d bus.Delivery, key string) {
 		s.waits = append(s.waits, &waiting{d, size})
 	}
 	select {
-	case s.news <- struct{}{}:
+	case s.arrived <- struct{}{}:
 	default:
 	}
 }
@@ -112,7 +112,7 @@ func (s *nearSub) run(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-s.news:
+		case <-s.arrived:
 		}
 	}
 }

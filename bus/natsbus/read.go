@@ -18,9 +18,9 @@ import (
 // shared.
 type reads struct {
 	mu    sync.Mutex
-	known map[place]*decoded
+	known map[position]*decoded
 	// order has the cached messages in order of arrival; bytes is the sum of their sizes.
-	order []place
+	order []position
 	bytes int
 
 	// sent has the published values that have not come back yet, by message id; sentOrder and
@@ -47,9 +47,9 @@ const (
 	keptFor      = 10 * time.Second
 )
 
-// place identifies a stored message; the time is part of it, since a stream that was created
+// position identifies a stored message; the time is part of it, since a stream that was created
 // again counts from 1.
-type place struct {
+type position struct {
 	kind     trimtab.Kind
 	sequence uint64
 	stored   time.Time
@@ -66,7 +66,7 @@ type decoded struct {
 }
 
 // at returns the cache entry of a message. The first caller decodes the message.
-func (r *reads) at(p place, bytes int) *decoded {
+func (r *reads) at(p position, bytes int) *decoded {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if d := r.known[p]; d != nil {
@@ -75,7 +75,7 @@ func (r *reads) at(p place, bytes int) *decoded {
 	now := time.Now()
 	d := &decoded{bytes: bytes, since: now}
 	if r.known == nil {
-		r.known = map[place]*decoded{}
+		r.known = map[position]*decoded{}
 	}
 	r.known[p] = d
 	r.order = append(r.order, p)
@@ -130,7 +130,7 @@ func (r *reads) read(k *kind, m *nats.Msg, meta *nats.MsgMetadata) (trimtab.Valu
 	if err != nil {
 		return nil, trimtab.Origin{}, fmt.Errorf("read %s: %w", k.Kind, err)
 	}
-	d := r.at(place{k.Kind, meta.Sequence.Stream, meta.Timestamp}, holds)
+	d := r.at(position{k.Kind, meta.Sequence.Stream, meta.Timestamp}, holds)
 	d.once.Do(func() {
 		if s, ok := r.own(m); ok && m.Subject == bus.Subject(s.value.Kind(), s.value.Key()) {
 			d.value, d.origin = s.value, s.origin

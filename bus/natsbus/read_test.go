@@ -62,13 +62,13 @@ func TestAMessageThatCannotBeReadIsUnreadableToAll(t *testing.T) {
 func TestWhatIsKeptDecodedIsBounded(t *testing.T) {
 	var r reads
 	for i := range uint64(1000) {
-		r.at(place{sequence: i}, maxReadBytes/100)
+		r.at(position{sequence: i}, maxReadBytes/100)
 	}
 	if len(r.known) != 100 || len(r.order) != 100 || r.bytes > maxReadBytes {
 		t.Errorf("%d messages, %d in order, %d bytes", len(r.known), len(r.order), r.bytes)
 	}
-	r.at(place{sequence: 5000}, 10*maxReadBytes)
-	if len(r.known) != 1 || r.known[place{sequence: 5000}] == nil {
+	r.at(position{sequence: 5000}, 10*maxReadBytes)
+	if len(r.known) != 1 || r.known[position{sequence: 5000}] == nil {
 		t.Errorf("%d messages beside one that is larger than the bound", len(r.known)-1)
 	}
 }
@@ -77,7 +77,7 @@ func TestWhatWasReadLongAgoIsNotKeptDecoded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r reads
 		for i := range uint64(1000) {
-			r.at(place{sequence: i}, 100) // together they are within the bound of bytes
+			r.at(position{sequence: i}, 100) // together they are within the bound of bytes
 			time.Sleep(time.Second)
 		}
 		if most := int(keptFor/time.Second) + 1; len(r.known) > most || len(r.order) != len(r.known) || r.bytes != 100*len(r.known) {

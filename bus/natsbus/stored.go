@@ -53,9 +53,9 @@ func (d *storedSub) label() string {
 	return strings.Replace(d.name, "--"+d.bus.secret, "", 1)
 }
 
-// tell calls Trouble with the reason while nothing can be delivered, and with nil when messages
+// report calls Trouble with the reason while nothing can be delivered, and with nil when messages
 // arrive again.
-func (d *storedSub) tell(err error) {
+func (d *storedSub) report(err error) {
 	if d.Trouble == nil || err == nil && !d.troubled {
 		return
 	}
@@ -100,7 +100,7 @@ func (d *storedSub) openPatiently(ctx context.Context) (*pull, error) {
 		if err == nil || ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > subscribeTimeout {
 			return p, err
 		}
-		d.tell(d.bus.plain(err))
+		d.report(d.bus.plain(err))
 	}
 }
 
@@ -290,12 +290,12 @@ func (d *storedSub) resume() time.Time {
 func (d *storedSub) consume(ctx context.Context, p *pull) {
 	waiting, cancel := d.bus.untilReconnect(ctx)
 	defer cancel()
-	p.answers = func() { d.unreachable = ""; d.tell(nil) }
+	p.answers = func() { d.unreachable = ""; d.report(nil) }
 	for {
 		m, err := p.next(waiting)
 		if err != nil {
 			if ctx.Err() == nil {
-				d.tell(d.bus.plain(err))
+				d.report(d.bus.plain(err))
 				d.bus.config.Logger.Debug("bus consumer asks anew", "kind", d.Kind, "consumer", d.label(), "err", err)
 			}
 			p.close(d.nak)

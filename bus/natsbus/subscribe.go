@@ -184,11 +184,11 @@ func (c *coreSub) handle(ctx context.Context, m *nats.Msg) {
 	case c.kind.Delivery != topic.Shed:
 		answer(m, c.deliver(ctx, m))
 	case key != manyKey:
-		c.takeShed(ctx, key, m.Header.Get(headerOrigin), m)
+		c.handleShed(ctx, key, m.Header.Get(headerOrigin), m)
 	default:
 		err := published(m.Header)
 		if err == nil {
-			err = apart(c.kind.Kind, m, func(v *shed) { c.takeShed(ctx, v.key, v.origin, v.message()) })
+			err = apart(c.kind.Kind, m, func(v *shed) { c.handleShed(ctx, v.key, v.origin, v.message()) })
 		}
 		if err != nil {
 			c.kind.unreadable.Add(1)
@@ -196,8 +196,8 @@ func (c *coreSub) handle(ctx context.Context, m *nats.Msg) {
 	}
 }
 
-// takeShed delivers one value of a Shed kind, if the subscription wants its key and has not ended.
-func (c *coreSub) takeShed(ctx context.Context, key, origin string, m *nats.Msg) {
+// handleShed delivers one value of a Shed kind, if the subscription wants its key and has not ended.
+func (c *coreSub) handleShed(ctx context.Context, key, origin string, m *nats.Msg) {
 	if ctx.Err() != nil || c.Key != "" && bus.EscapeKey(c.Key) != key {
 		return
 	}

@@ -97,7 +97,7 @@ func liveGrowth(t *testing.T, dir string, c *nezha) (growth *colocation.TailGrow
 	at := time.Unix(1_700_000_000, 0)
 	for n, minute := range append([]string{c.baseline, c.baseline, c.baseline}, c.incident...) {
 		for _, s := range sketchesOf(t, filepath.Join(dir, c.app+minute+".json.gz")) {
-			l.Take(contribution.Interval{From: at, To: at.Add(liveEvery), Requests: s.Requests, Latency: &s.Latency, Servpods: s.Servpods, Calls: s.Calls})
+			l.Observe(contribution.Interval{From: at, To: at.Add(liveEvery), Requests: s.Requests, Latency: &s.Latency, Servpods: s.Servpods, Calls: s.Calls})
 			at = at.Add(liveEvery)
 			if g := l.Report(at).Growth; n >= 3 && g != nil && g.Changed {
 				growth = g

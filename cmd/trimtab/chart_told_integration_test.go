@@ -173,7 +173,7 @@ func startsByExporter(t *testing.T, r *kubetest.Real, set func(string), name str
 	set(`{"shop.Deployment.gone.app.cpu":"1"}`)
 	e := teller(t, r, func(c *tell.Config) { c.StartValues = "trimtab" })
 	e.Observe(&trimtab.Holding{Pool: "default", Host: "h", Time: time.Now(), LeaseLeft: 10, Targets: []trimtab.KnobState{{
-		KnobID: trimtab.KnobID{Workload: "checkout", Resource: trimtab.CPU, Host: "h"}, Now: trimtab.Units(0.7), Standing: &trimtab.Standing{}}}})
+		KnobID: trimtab.KnobID{Workload: "checkout", Resource: trimtab.CPU, Host: "h"}, Now: trimtab.Units(0.7), Status: &trimtab.KnobStatus{}}}})
 	e.Step(t.Context())
 	data := func() string {
 		return strings.TrimSpace(r.Kubectl("-n", "trimtab", "get", "configmap", name, "-o", "jsonpath={.data}"))

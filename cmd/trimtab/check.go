@@ -86,7 +86,7 @@ func withObjectives(file string, cfg *config.Config) (*config.Config, error) {
 
 // live asks the servers, and prints their answers.
 func live(ctx context.Context, t terminal, cfg *config.Config) error {
-	found := doctor.Servers(ctx, cfg, doctor.Place{})
+	found := doctor.Servers(ctx, cfg, doctor.Location{})
 	printFindings(t.out, found)
 	return badOf("check config --live", found)
 }

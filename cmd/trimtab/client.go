@@ -202,8 +202,8 @@ func printPlan(w io.Writer, p *view.Planned) {
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
 		fmt.Fprintf(w, "held: %s: %s\n", name, p.Held[name])
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Barred)) {
-		fmt.Fprintf(w, "cannot be applied: %s: %s\n", name, p.Barred[name])
+	for _, name := range slices.Sorted(maps.Keys(p.ReadOnly)) {
+		fmt.Fprintf(w, "cannot be applied: %s: %s\n", name, p.ReadOnly[name])
 	}
 	if p.Exceeds != "" {
 		fmt.Fprintln(w, p.Exceeds)

@@ -108,7 +108,7 @@ func (s *script) have(console *program, want map[string]float64) {
 			return err
 		}
 		for name, cores := range want {
-			if rooms := all[name].Rooms; len(rooms) != 1 || rooms[0].Capacity == nil || math.Abs(*rooms[0].Capacity-cores) > 1e-9 {
+			if rooms := all[name].Resources; len(rooms) != 1 || rooms[0].Capacity == nil || math.Abs(*rooms[0].Capacity-cores) > 1e-9 {
 				return fmt.Errorf("%s has %+v, want %v cores", name, rooms, cores)
 			}
 		}

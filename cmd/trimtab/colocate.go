@@ -53,7 +53,7 @@ func printFleet(w io.Writer, fleet *view.FleetJobs, own *view.Colocation) {
 	for i := range fleet.Hosts {
 		h := &fleet.Hosts[i]
 		rows = append(rows, []string{h.Host, h.Policy, string(h.Mode), h.State(), fmt.Sprint(h.Running), fmt.Sprint(h.Suspended), amounts(h.Used), amounts(h.Capacity),
-			fmt.Sprint(h.Kills), view.Age(h.Heard) + " ago"})
+			fmt.Sprint(h.Kills), view.Age(h.ReportAge) + " ago"})
 	}
 	cli.Table(w, rows)
 }
@@ -92,7 +92,7 @@ func printColocation(w io.Writer, c *view.Colocation) {
 	for i := range c.Services {
 		s := &c.Services[i]
 		rows = append(rows, []string{s.Workload, view.Optional(s.Slack), view.Optional(s.SlackLimit), orDash(s.SlackOrigin), view.Optional(s.Load),
-			view.Optional(s.LoadLimit), orDash(s.LoadOrigin), view.Number(s.Share), heardOf(s)})
+			view.Optional(s.LoadLimit), orDash(s.LoadOrigin), view.Number(s.Share), reportAgeOf(s)})
 	}
 	if len(rows) > 1 {
 		cli.Table(w, rows)
@@ -113,8 +113,8 @@ func printColocation(w io.Writer, c *view.Colocation) {
 	}
 }
 
-// heardOf formats the time since a service reported.
-func heardOf(s *view.ServiceHere) string {
+// reportAgeOf formats the time since a service reported.
+func reportAgeOf(s *view.ServiceHere) string {
 	switch {
 	case s.Age == nil:
 		return "never: nothing grows"
@@ -170,11 +170,11 @@ func explainJob(w io.Writer, c *view.Colocation, j *view.Job, history int) {
 		fmt.Fprintf(w, "%s: %s\n", c.Last.Verb, c.Last.Why)
 	}
 	rows := [][]string{
-		{"  mode", string(j.Mode)}, {"  has", amounts(j.Has) + prefixed(", by ", j.Place)}, {"  was given", view.Number(j.Attained) + " core-s"},
+		{"  mode", string(j.Mode)}, {"  has", amounts(j.Has) + prefixed(", by ", j.Location)}, {"  was given", view.Number(j.Attained) + " core-s"},
 		{"  would lose", losses(j)}, {"  done", view.Performance(j.Done, true)},
 	}
-	if j.Heard != nil {
-		rows = append(rows, []string{"  told its progress", view.Age(*j.Heard) + " ago"})
+	if j.ReportAge != nil {
+		rows = append(rows, []string{"  told its progress", view.Age(*j.ReportAge) + " ago"})
 	}
 	if j.Lost > 0 {
 		rows = append(rows, []string{"  lost by kills", view.Number(j.Lost) + " core-s"})
@@ -208,7 +208,7 @@ func explainHere(w io.Writer, c *view.Colocation, workload string) {
 			continue
 		}
 		fmt.Fprintf(w, "  on %s, beside best-effort jobs: slack %s (limit %s, from %s), load %s of the highest (limit %s, from %s), last report %s\n", c.Host,
-			view.Optional(s.Slack), view.Optional(s.SlackLimit), orDash(s.SlackOrigin), view.Optional(s.Load), view.Optional(s.LoadLimit), orDash(s.LoadOrigin), heardOf(s))
+			view.Optional(s.Slack), view.Optional(s.SlackLimit), orDash(s.SlackOrigin), view.Optional(s.Load), view.Optional(s.LoadLimit), orDash(s.LoadOrigin), reportAgeOf(s))
 		if c.Last != nil && c.Last.By == workload {
 			fmt.Fprintf(w, "  decision there: %s: %s\n", c.Last.Verb, c.Last.Why)
 		}

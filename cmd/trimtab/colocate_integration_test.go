@@ -36,7 +36,7 @@ func realGroups(t *testing.T) (root, cpu, freezer string) {
 	root, err := hostfs.CPUHierarchy()
 	frozen := ""
 	if err == nil {
-		frozen = hostfs.Twin(root, "freezer")
+		frozen = hostfs.Sibling(root, "freezer")
 	}
 	if err != nil || frozen == "" || os.Getuid() != 0 {
 		t.Skip("no cgroups of version 1 with a freezer that may be written")

@@ -17,7 +17,7 @@ import (
 // the same path which counters go by; the test is skipped where there is no such hierarchy.
 func busyIn(t *testing.T, q quotas, name string) {
 	t.Helper()
-	twin := hostfs.Twin(filepath.Dir(q.root), "unified")
+	twin := hostfs.Sibling(filepath.Dir(q.root), "unified")
 	if r, err := hostfs.OpenRoot(q.root); err != nil || r.Filesystem() != hostfs.Cgroup1 || twin == "" {
 		t.Skip("not both hierarchies, of version 1 and 2, are mounted")
 	}

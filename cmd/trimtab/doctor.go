@@ -35,7 +35,7 @@ func (c *doctorCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return err
 	}
-	found := append(c.running(ctx), doctor.Examine(ctx, cfg, doctor.Place{Role: natsbus.Role(c.Role), Host: c.Host})...)
+	found := append(c.running(ctx), doctor.Examine(ctx, cfg, doctor.Location{Role: natsbus.Role(c.Role), Host: c.Host})...)
 	if err := c.print(t.out, found, func(w io.Writer) { printFindings(w, found) }); err != nil {
 		return err
 	}
@@ -80,8 +80,8 @@ func (c *doctorCmd) running(ctx context.Context) []doctor.Finding {
 		switch {
 		case !s.Ready:
 			f.Level, f.Text, f.Hint = doctor.FoundBad, "not ready: "+s.Reason, "docs/operations.md says what each reason asks for"
-		case s.Lacks != "":
-			f.Level, f.Text = doctor.FoundNote, "ready, without "+s.Lacks
+		case s.Missing != "":
+			f.Level, f.Text = doctor.FoundNote, "ready, without "+s.Missing
 		}
 		out = append(out, f)
 	}

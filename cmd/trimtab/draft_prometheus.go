@@ -51,14 +51,14 @@ func (r *requests) labelled(service string) string {
 	return ""
 }
 
-// unheard is a service that only Prometheus knows.
-type unheard struct {
+// unseen is a service that only Prometheus knows.
+type unseen struct {
 	name, label string // label="name" selects it
 	metrics     []string
 	jobs        []string
 }
 
-func (m *unheard) selector() string { return fmt.Sprintf("%s=%q", m.label, m.name) }
+func (m *unseen) selector() string { return fmt.Sprintf("%s=%q", m.label, m.name) }
 
 // prometheus returns the address of Prometheus; "": there is none.
 func (d *draft) prometheus() string {
@@ -126,8 +126,8 @@ func rankOf(metric string) int {
 
 // unseen lists services of which a target is up, and that are not among those that are
 // seen, by name.
-func (d *draft) unseen(seen map[string]bool) []*unheard {
-	all := map[string]*unheard{}
+func (d *draft) unseen(seen map[string]bool) []*unseen {
+	all := map[string]*unseen{}
 	for i := range d.asked {
 		of := &d.asked[i]
 		if slices.ContainsFunc(serviceLabels(), func(label string) bool { return seen[of.labels[label]] }) {
@@ -140,7 +140,7 @@ func (d *draft) unseen(seen map[string]bool) []*unheard {
 			}
 			m := all[name]
 			if m == nil {
-				m = &unheard{name: name, label: label}
+				m = &unseen{name: name, label: label}
 				all[name] = m
 			}
 			if m.label == label && !slices.Contains(m.metrics, of.metric) {
@@ -154,13 +154,13 @@ func (d *draft) unseen(seen map[string]bool) []*unheard {
 		return nil
 	}
 	up := d.up()
-	var out []*unheard
+	var out []*unseen
 	for _, m := range all {
 		if name := view.DraftName(m.name); !seen[name] && slices.ContainsFunc(m.jobs, func(job string) bool { return up[job] }) {
 			out = append(out, m)
 		}
 	}
-	slices.SortFunc(out, func(a, b *unheard) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(out, func(a, b *unseen) int { return cmp.Compare(a.name, b.name) })
 	if len(out) > draftMeasured {
 		d.add("  # %d services are only in Prometheus: the first %d by name are here", len(out), draftMeasured)
 	}
@@ -181,7 +181,7 @@ func (d *draft) up() map[string]bool {
 }
 
 // measured writes one service that only Prometheus knows.
-func (d *draft) measured(m *unheard) {
+func (d *draft) measured(m *unseen) {
 	d.series = true
 	metric, load, window := d.loadOf(m)
 	now := "no load yet"
@@ -213,7 +213,7 @@ func (d *draft) measured(m *unheard) {
 
 // loadOf is the first counter that has a rate now, in the shortest range that has two
 // scrapes; window is "" where none has.
-func (d *draft) loadOf(m *unheard) (metric string, load float64, window string) {
+func (d *draft) loadOf(m *unseen) (metric string, load float64, window string) {
 	for _, metric := range m.metrics[:min(len(m.metrics), 3)] {
 		for _, window := range []string{"1m", "2m", "5m"} {
 			if v, ok := d.number(fmt.Sprintf("sum(rate(%s{%s}[%s]))", metric, m.selector(), window)); ok {
@@ -226,7 +226,7 @@ func (d *draft) loadOf(m *unheard) (metric string, load float64, window string) 
 
 // sloOf writes performance and SLO of a service from the buckets of its latency histogram, or a
 // comment on what is missing.
-func (d *draft) sloOf(m *unheard, metric, window string) (drafted bool) {
+func (d *draft) sloOf(m *unseen, metric, window string) (drafted bool) {
 	base, isCount := strings.CutSuffix(metric, "_count")
 	bounds := map[float64]string{}
 	if unit, _ := promql.UnitOf(base); isCount && unit > 0 {

@@ -97,8 +97,8 @@ func (x *explanation) standing() {
 	if x.Fast != nil {
 		x.add("between rounds", "%s", x.Fast)
 	}
-	if x.Barred != "" {
-		x.add("only advice", "%s", x.Barred)
+	if x.ReadOnly != "" {
+		x.add("only advice", "%s", x.ReadOnly)
 	}
 }
 

@@ -56,7 +56,7 @@ func measured(all []view.Host) bool {
 // freeOn formats the unallocated part of a host's capacity.
 func freeOn(h *view.Host) string {
 	var out []string
-	for _, r := range h.Rooms {
+	for _, r := range h.Resources {
 		if r.Free == nil {
 			continue
 		}

@@ -65,7 +65,7 @@ func TestStatusHasHostsWhereThereAreSeveralOrCapacitiesAreMeasured(t *testing.T)
 	out.Reset()
 	printStatus(&out, &s, false)
 	contains(t, out.String(), "two agents say that they are this host, so its workloads are held: give each its own --host")
-	s.Tightest = []view.Host{{Name: "only", Rooms: []view.Room{{Resource: "cpu", Given: 1}}}}
+	s.Tightest = []view.Host{{Name: "only", Resources: []view.HostResource{{Resource: "cpu", Given: 1}}}}
 	out.Reset()
 	printStatus(&out, &s, false)
 	if strings.Contains(out.String(), "HOST") {
@@ -144,7 +144,7 @@ func TestAPlanThatCannotBeAppliedOffersNoApply(t *testing.T) {
 		said := &trimtab.Holding{Pool: p.Pool, Host: h, Time: now.Add(time.Second)}
 		for _, a := range p.Actions {
 			if a.Host == h {
-				said.Targets = append(said.Targets, trimtab.KnobState{KnobID: a.KnobID, Knob: "test", Now: a.Expect, Baseline: a.Expect, Since: now, Max: 8, Barred: "this group may not be written"})
+				said.Targets = append(said.Targets, trimtab.KnobState{KnobID: a.KnobID, Knob: "test", Now: a.Expect, Baseline: a.Expect, Since: now, Max: 8, ReadOnly: "this group may not be written"})
 			}
 		}
 		v.Observe(said)

@@ -80,7 +80,7 @@ func (c *jobSubmitCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return hint.Else(err, "trimtab job list shows the jobs that there are")
 	}
-	taken, err := c.taken(ctx, job.Name, before)
+	taken, err := c.accepted(ctx, job.Name, before)
 	if err != nil {
 		return err
 	}
@@ -89,8 +89,8 @@ func (c *jobSubmitCmd) Run(ctx context.Context, t terminal) error {
 	})
 }
 
-// taken waits until a job manager reports the job that was just submitted.
-func (c *jobSubmitCmd) taken(ctx context.Context, job string, before time.Time) (*view.JobState, error) {
+// accepted waits until a job manager reports the job that was just submitted.
+func (c *jobSubmitCmd) accepted(ctx context.Context, job string, before time.Time) (*view.JobState, error) {
 	for end := time.Now().Add(c.Wait); ; {
 		j, err := c.client().BatchJob(ctx, job)
 		if err == nil && !j.Submitted.Equal(before) {
@@ -165,7 +165,7 @@ func printBatch(w io.Writer, b *view.Batch, wide bool) {
 		why := "yes"
 		switch {
 		case h.Silent:
-			why = "no: silent for " + view.Age(h.Heard)
+			why = "no: silent for " + view.Age(h.ReportAge)
 		case h.Blocked != "":
 			why = "no: " + h.Blocked
 		}

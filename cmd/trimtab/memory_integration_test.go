@@ -26,7 +26,7 @@ func memoryGroup(t *testing.T, limit int) (root, dir string) {
 	cpu, err := hostfs.CPUHierarchy()
 	twin := ""
 	if err == nil {
-		twin, err = hostfs.Twin(cpu, "memory"), cgroup.Writable(cpu)
+		twin, err = hostfs.Sibling(cpu, "memory"), cgroup.Writable(cpu)
 	}
 	if err != nil || twin == "" {
 		t.Skipf("no writable hierarchies of version 1: %v", err)

@@ -92,7 +92,7 @@ func TestRecommendNeedsNoKnobThatItMayWriteAndApplyIsRefusedAsAWhole(t *testing.
 		if _, body, err := p.get("/api/v1/workloads/" + name); err != nil || json.Unmarshal([]byte(body), &e) != nil {
 			t.Fatalf("%s: %v", body, err)
 		}
-		if !strings.Contains(e.Barred, why) || strings.Contains(e.State, "knob") || e.Allocation == nil {
+		if !strings.Contains(e.ReadOnly, why) || strings.Contains(e.State, "knob") || e.Allocation == nil {
 			t.Errorf("%s: %+v", name, e)
 		}
 		if code, out := p.command("explain", name); code != exitDone || !strings.Contains(out, "only advice") || !strings.Contains(out, why) {

@@ -38,7 +38,7 @@ func readTraces(ctx context.Context, files []string, each func(*path.Request)) (
 			return out, hint.Add(err, "%s", traceFileHint)
 		}
 	}
-	r, err := takeApart(reader, &out, each)
+	r, err := split(reader, &out, each)
 	if err != nil {
 		return out, fmt.Errorf("read recordings: %w", err)
 	}
@@ -56,9 +56,9 @@ func readTraces(ctx context.Context, files []string, each func(*path.Request)) (
 	return out, nil
 }
 
-// takeApart joins the spans of a recording, some traces at a time, without timeouts and without a
+// split joins the spans of a recording, some traces at a time, without timeouts and without a
 // limit on spans.
-func takeApart(reader *spanfile.Reader, out *recorded, each func(*path.Request)) (*spanfile.Recording, error) {
+func split(reader *spanfile.Reader, out *recorded, each func(*path.Request)) (*spanfile.Recording, error) {
 	room := max(1, reader.Spans())
 	p, err := path.New(path.Config{
 		Discover: true, MaxSpans: room, MaxSpansPerTrace: room, MaxTraces: room, MaxWorkloads: 1 << 16, MaxComponents: 1 << 20,

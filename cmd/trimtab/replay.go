@@ -77,7 +77,7 @@ func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 	if err != nil {
 		return hint.Add(err, "a replay needs workloads of the configuration that were recorded with load, performance and allocation")
 	}
-	answer.take(result)
+	answer.add(result)
 	err = cli.Print(t.out, c.Output, &answer, answer.text)
 	if stopped := ctx.Err(); stopped != nil {
 		err = errors.Join(err, fmt.Errorf("replay: printed is what was played: %w", stopped))
@@ -183,7 +183,7 @@ func (a *replayAnswer) read(ctx context.Context, path string, history *replay.Hi
 	return ctx.Err()
 }
 
-func (a *replayAnswer) take(r *replay.Result) {
+func (a *replayAnswer) add(r *replay.Result) {
 	a.Recording.From, a.Recording.To = r.From.UTC().Format(time.RFC3339), r.To.UTC().Format(time.RFC3339)
 	a.Rounds, a.Moved = r.Rounds, r.Moved
 	figures := func(f replay.Figures) replayFigures {

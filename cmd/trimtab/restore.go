@@ -89,7 +89,7 @@ func restoreCluster(ctx context.Context, file string, t terminal) error {
 func restoreFrom(ctx context.Context, dir string, t terminal) error {
 	report, err := actuator.Restore(ctx, dir, kinds.Reopen)
 	if errors.Is(err, hostfs.ErrUnreadable) {
-		for _, knob := range actuator.Turned(actuator.DefaultLockDir(), dir) {
+		for _, knob := range actuator.Written(actuator.DefaultLockDir(), dir) {
 			fmt.Fprintf(t.out, "may still be as trimtab set it: %s\n", knob)
 		}
 		return hint.Add(fmt.Errorf("restore from %s: %w", dir, err), "limits that trimtab set may still be in place, and nothing says what they were: compare the limits of your workloads with those that you want, set them by hand, then move the damaged files away (docs/operations.md, \"When the journal is damaged\")")

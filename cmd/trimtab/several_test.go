@@ -108,9 +108,9 @@ func (u *use) tell(t testing.TB, name string, cores, needsCores, mem, needsMem f
 // memory.
 func kernelLimits(t testing.TB) (quotas, limits) {
 	q := kernelQuotas(t)
-	root := hostfs.Twin(q.root, "memory")
+	root := hostfs.Sibling(q.root, "memory")
 	if root == "" {
-		parent := hostfs.Twin(filepath.Dir(q.root), "memory")
+		parent := hostfs.Sibling(filepath.Dir(q.root), "memory")
 		if parent == "" {
 			t.Skip("no memory hierarchy of version 1 beside that of cpu")
 		}

@@ -61,16 +61,16 @@ func (c *testAlertCmd) Run(ctx context.Context, t terminal) error {
 		return err
 	}
 	if s.Published+s.Repeated == 0 {
-		return hint.Add(fmt.Errorf("send alert: %s", told(s)), "an alert concerns a workload when it has all labels of its match.alert, by default workload: NAME")
+		return hint.Add(fmt.Errorf("send alert: %s", summaryText(s)), "an alert concerns a workload when it has all labels of its match.alert, by default workload: NAME")
 	}
 	return c.print(t.out, s, func(w io.Writer) {
-		fmt.Fprintln(w, told(s))
+		fmt.Fprintln(w, summaryText(s))
 		fmt.Fprintln(w, "trimtab plan shows the round that it asked for: at most one per 10 s and group")
 	})
 }
 
-// told describes how the receiver handled the alerts of one webhook.
-func told(s *alertmanager.Summary) string {
+// summaryText describes how the receiver handled the alerts of one webhook.
+func summaryText(s *alertmanager.Summary) string {
 	text := fmt.Sprintf("%d received: %d handed to the planner, %d known already, %d concern no workload", s.Alerts, s.Published, s.Repeated, s.Unmatched)
 	if s.Malformed > 0 {
 		text += fmt.Sprintf(", %d are no alerts", s.Malformed)

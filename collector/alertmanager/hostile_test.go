@@ -123,8 +123,8 @@ func TestWrongMethodsTypesAndSizesAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", name, code, w.Body, c.want)
 		}
 	}
-	if got := bus.lines(); len(got) > 0 || r.room.held.Load() != 0 {
-		t.Error(got, r.room.held.Load())
+	if got := bus.lines(); len(got) > 0 || r.budget.held.Load() != 0 {
+		t.Error(got, r.budget.held.Load())
 	}
 }
 
@@ -267,7 +267,7 @@ func TestBombsAreRefusedInLittleMemory(t *testing.T) {
 		t.Errorf("the heap grew from %d to %d MiB", before.HeapAlloc>>20, peak>>20)
 	}
 	t.Logf("the heap grew from %d to %d MiB", before.HeapAlloc>>20, peak>>20)
-	if got := bus.lines(); len(got) > 0 || r.room.held.Load() != 0 {
-		t.Error(got, r.room.held.Load())
+	if got := bus.lines(); len(got) > 0 || r.budget.held.Load() != 0 {
+		t.Error(got, r.budget.held.Load())
 	}
 }

@@ -22,7 +22,7 @@ type Receiver struct {
 	index  index
 	seen   seen
 	again  repeats
-	room   room
+	budget budget
 	slots  chan struct{}
 }
 
@@ -32,7 +32,7 @@ func Open(c Config) (*Receiver, error) {
 	if err := c.validate(); err != nil {
 		return nil, fmt.Errorf("open alertmanager receiver: %w", err)
 	}
-	return &Receiver{config: c, index: newIndex(c.Workloads), room: room{most: int64(c.HeldBytes)}, slots: make(chan struct{}, c.Requests)}, nil
+	return &Receiver{config: c, index: newIndex(c.Workloads), budget: budget{most: int64(c.HeldBytes)}, slots: make(chan struct{}, c.Requests)}, nil
 }
 
 // Summary is the answer to an accepted webhook: the number of alerts, and what was done with them.
@@ -84,11 +84,11 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) (Summary, err
 	if e := req.Header.Get("Content-Encoding"); e != "" && e != "identity" {
 		return Summary{}, refusal{http.StatusUnsupportedMediaType, "content_type", "Content-Encoding is not supported"}
 	}
-	body, err := r.room.read(w, req, r.config.ReadTimeout)
+	body, err := r.budget.read(w, req, r.config.ReadTimeout)
 	if err != nil {
 		return Summary{}, err
 	}
-	defer r.room.free(body)
+	defer r.budget.free(body)
 	ctx, cancel := context.WithTimeout(req.Context(), Deadline)
 	defer cancel()
 	select {
@@ -97,11 +97,11 @@ func (r *Receiver) serve(w http.ResponseWriter, req *http.Request) (Summary, err
 	default:
 		return Summary{}, refusal{http.StatusServiceUnavailable, "overloaded", "too many requests at a time"}
 	}
-	return r.take(ctx, body)
+	return r.accept(ctx, body)
 }
 
-// take publishes the alerts that concern a workload.
-func (r *Receiver) take(ctx context.Context, body []byte) (Summary, error) {
+// accept publishes the alerts that concern a workload.
+func (r *Receiver) accept(ctx context.Context, body []byte) (Summary, error) {
 	var s Summary
 	var news []*trimtab.Alert
 	now := time.Now()

@@ -32,7 +32,7 @@ func TestAnAlertIsOverdueByTheRepeatIntervalOfItsSender(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, bus := opened(t, nil)
 		take := func(body string) *trimtab.Alert {
-			if _, err := r.take(t.Context(), []byte(body)); err != nil {
+			if _, err := r.accept(t.Context(), []byte(body)); err != nil {
 				t.Fatal(err)
 			}
 			return bus.last()
@@ -69,7 +69,7 @@ func TestTheEndThatASenderGivesCounts(t *testing.T) {
 		"soon":                      "0001-01-01T00:00:00Z",
 	} {
 		r, bus := opened(t, nil)
-		if _, err := r.take(t.Context(), []byte(fires("g", ends, 1))); err != nil {
+		if _, err := r.accept(t.Context(), []byte(fires("g", ends, 1))); err != nil {
 			t.Fatal(err)
 		}
 		if got := bus.last().Until.Format(time.RFC3339); got != want {
@@ -82,7 +82,7 @@ func TestThatAnAlertStillFiresIsToldOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, bus := opened(t, nil)
 		for range 30 {
-			s, err := r.take(t.Context(), []byte(fires("g", never, 1)))
+			s, err := r.accept(t.Context(), []byte(fires("g", never, 1)))
 			if err != nil || s.Published+s.Repeated != 1 {
 				t.Fatalf("%+v, %v", s, err)
 			}

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// room limits the total size of all bodies in progress. Only the part of a body that has arrived
+// budget limits the total size of all bodies in progress. Only the part of a body that has arrived
 // counts, so that many slow senders of small bodies do not block others.
-type room struct {
+type budget struct {
 	most int64
 	held atomic.Int64
 }
 
-func (m *room) take(n int) bool {
+func (m *budget) reserve(n int) bool {
 	if m.held.Add(int64(n)) > m.most {
 		m.held.Add(int64(-n))
 		return false
@@ -25,13 +25,13 @@ func (m *room) take(n int) bool {
 }
 
 // free subtracts a body from the sum.
-func (m *room) free(body []byte) { m.held.Add(int64(-cap(body))) }
+func (m *budget) free(body []byte) { m.held.Add(int64(-cap(body))) }
 
 // firstPiece is the size with which a body counts at first, in bytes.
 const firstPiece = 4 << 10
 
 // read returns the whole body within the timeout, or a refusal.
-func (m *room) read(w http.ResponseWriter, req *http.Request, timeout time.Duration) (body []byte, err error) {
+func (m *budget) read(w http.ResponseWriter, req *http.Request, timeout time.Duration) (body []byte, err error) {
 	tooLarge := refusal{http.StatusRequestEntityTooLarge, "too_large", "the body is larger than 1 MiB: lower max_alerts in Alertmanager's webhook_config"}
 	if req.ContentLength > MaxBody {
 		return nil, tooLarge
@@ -50,7 +50,7 @@ func (m *room) read(w http.ResponseWriter, req *http.Request, timeout time.Durat
 	for {
 		if len(body) == cap(body) {
 			grown := max(firstPiece, 2*cap(body))
-			if !m.take(grown - cap(body)) {
+			if !m.reserve(grown - cap(body)) {
 				return body, refusal{http.StatusServiceUnavailable, "overloaded", "too many bodies at a time"}
 			}
 			bigger := make([]byte, len(body), grown)

@@ -50,8 +50,8 @@ type census struct {
 	alone  string
 }
 
-// takeCensus checks all groups, and publishes the remarks on each.
-func (c *Collector) takeCensus(ctx context.Context, all []place) {
+// census checks all groups, and publishes the remarks on each.
+func (c *Collector) census(ctx context.Context, all []location) {
 	now := hostfs.BootTime()
 	if c.rounds < 2 || c.censusAt > 0 && now-c.censusAt < censusEvery {
 		return

@@ -157,30 +157,30 @@ func (c *Collector) round(ctx context.Context) {
 		}
 		c.note(t, g, err)
 		samples := Samples(t.Workload, time.Now().Round(0).UTC(), g.before, &after, err)
-		c.tell(ctx, t, g, append(c.wait(g, samples), samples...))
+		c.publishGroup(ctx, t, g, append(c.wait(g, samples), samples...))
 		g.before = &after
 		if err != nil {
 			g.before = nil
 		}
 	}
-	c.takeCensus(ctx, all)
+	c.census(ctx, all)
 }
 
-// place is a group of a target.
-type place struct {
+// location is a group of a target.
+type location struct {
 	target *Target
 	group  *group
 }
 
 // all returns all groups in order, and the index at which the round begins.
-func (c *Collector) all() (all []place, from int) {
+func (c *Collector) all() (all []location, from int) {
 	for i := range c.config.Targets {
 		for _, name := range slices.Sorted(maps.Keys(c.groups[i])) {
 			g := c.groups[i][name]
 			if g.Path == c.waiter.next {
 				from = len(all)
 			}
-			all = append(all, place{&c.config.Targets[i], g})
+			all = append(all, location{&c.config.Targets[i], g})
 		}
 	}
 	c.waiter.next = ""
@@ -246,7 +246,7 @@ func (c *Collector) find(ctx context.Context, i int) {
 	for _, name := range slices.Sorted(maps.Keys(groups)) {
 		if g := groups[name]; g.seen != c.rounds {
 			c.note(t, g, os.ErrNotExist)
-			c.tell(ctx, t, g, Samples(t.Workload, time.Now().Round(0).UTC(), g.before, nil, os.ErrNotExist))
+			c.publishGroup(ctx, t, g, Samples(t.Workload, time.Now().Round(0).UTC(), g.before, nil, os.ErrNotExist))
 			delete(groups, name)
 			c.root.Forget(g.Path)
 			c.usage.Forget(g.Path)
@@ -255,8 +255,8 @@ func (c *Collector) find(ctx context.Context, i int) {
 	}
 }
 
-// tell publishes the samples of a group.
-func (c *Collector) tell(ctx context.Context, t *Target, g *group, samples []*trimtab.Sample) {
+// publishGroup publishes the samples of a group.
+func (c *Collector) publishGroup(ctx context.Context, t *Target, g *group, samples []*trimtab.Sample) {
 	for _, s := range samples {
 		s.Host, s.Instance = t.Host, g.Name
 		c.publish(ctx, s)

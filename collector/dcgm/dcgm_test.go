@@ -126,8 +126,8 @@ func TestMIGInstancesAreToldApartAndTheirPowerIsThatOfTheirGPU(t *testing.T) {
 
 func TestOldNamesAreReadAndDCGMsMarksAreMissing(t *testing.T) {
 	same(t, polled(t, newExporter(t, page(t, "old"))).Next(), map[string]any{
-		gpu0 + " gpu_use": 0.4, gpu0 + " gpu_memory": untold, gpu0 + " gpu_memory_free": untold, gpu0 + " gpu_power": untold,
-		"model/h/model-old gpu_use": 0.4, "model/h/model-old gpu_memory": untold, "model/h/model-old gpu_power": untold,
+		gpu0 + " gpu_use": 0.4, gpu0 + " gpu_memory": unreported, gpu0 + " gpu_memory_free": unreported, gpu0 + " gpu_power": unreported,
+		"model/h/model-old gpu_use": 0.4, "model/h/model-old gpu_memory": unreported, "model/h/model-old gpu_power": unreported,
 	})
 }
 
@@ -149,7 +149,7 @@ func TestAnExporterThatIsAwayIsSaidAndAskedAgain(t *testing.T) {
 	e := newExporter(t, page(t, "whole"))
 	e.status = http.StatusServiceUnavailable
 	p := polled(t, e)
-	if lacks := fmt.Sprint(p.Lacks()); !strings.Contains(lacks, "no DCGM exporter at "+e.URL+"/metrics: ask exporter: it answers 503 (start dcgm-exporter") {
+	if lacks := fmt.Sprint(p.Unavailable()); !strings.Contains(lacks, "no DCGM exporter at "+e.URL+"/metrics: ask exporter: it answers 503 (start dcgm-exporter") {
 		t.Errorf("%s", lacks)
 	}
 	if got := p.Next(); len(got) != 0 {
@@ -159,7 +159,7 @@ func TestAnExporterThatIsAwayIsSaidAndAskedAgain(t *testing.T) {
 	if got := p.Next(); len(got) != 15 || got["model/h/model-6d5f-x gpu_power"] != 550.75 {
 		t.Errorf("%v", got)
 	}
-	if lacks := p.Lacks(); len(lacks) > 0 {
+	if lacks := p.Unavailable(); len(lacks) > 0 {
 		t.Errorf("it is back, and lacks %v", lacks)
 	}
 	for what, do := range map[string]func(){
@@ -192,7 +192,7 @@ func TestAnExporterThatIsAwayIsSaidAndAskedAgain(t *testing.T) {
 
 func TestWhatTheCountersFileLeavesOutIsSaid(t *testing.T) {
 	e := newExporter(t, `DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="x"} 5`+"\n")
-	lacks := fmt.Sprint(polled(t, e).Lacks())
+	lacks := fmt.Sprint(polled(t, e).Unavailable())
 	for _, want := range []string{"gpu_memory: the exporter does not tell DCGM_FI_DEV_FB_USED", "gpu_power: "} {
 		if !strings.Contains(lacks, want) || strings.Contains(lacks, "gpu_use") {
 			t.Errorf("%s", lacks)

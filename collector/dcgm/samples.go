@@ -15,10 +15,10 @@ import (
 
 // Reasons why a value is missing, in addition to those of package poll.
 const (
-	untold   = "not told by the exporter"
-	differs  = "different values are told"
-	shared   = "of a GPU that several share"
-	wholeGPU = "of the whole GPU, not of the MIG instance"
+	unreported = "not told by the exporter"
+	differs    = "different values are told"
+	shared     = "of a GPU that several share"
+	wholeGPU   = "of the whole GPU, not of the MIG instance"
 )
 
 // kind is a quantity, with the metrics from which it can be read, the preferred one first, and the
@@ -75,7 +75,7 @@ func (g *gpu) of(metric string, h holder) value {
 func found(v float64, told bool) value {
 	switch {
 	case !told:
-		return value{missing: untold}
+		return value{missing: unreported}
 	case math.IsNaN(v):
 		return value{missing: differs}
 	}
@@ -93,7 +93,7 @@ func (k kind) best(d device, read func(metric string) value) (out value) {
 		if v.missing == "" {
 			return value{v: v.v * k.units[i]}
 		}
-		if out.missing == "" || out.missing == untold {
+		if out.missing == "" || out.missing == unreported {
 			out = v
 		}
 	}
@@ -122,9 +122,9 @@ func ofHost(all map[device]*gpu) (samples []*trimtab.Sample) {
 			}
 			of := device{uuid: d.uuid}
 			switch before, told := drawn[of]; {
-			case !told || before.missing == untold:
+			case !told || before.missing == unreported:
 				drawn[of] = v
-			case v.missing != untold && v != before:
+			case v.missing != unreported && v != before:
 				drawn[of] = value{missing: differs}
 			}
 			notes[of] = strings.TrimSuffix(g.about, ", MIG "+g.profile)

@@ -44,12 +44,12 @@ func check(setting string) (hint string, err error) {
 
 // reader reads from one exporter.
 type reader struct {
-	client   *http.Client
-	url      string
-	host     string
-	pod      func(namespace, pod string) string
-	lacks    []string
-	interval time.Duration
+	client      *http.Client
+	url         string
+	host        string
+	pod         func(namespace, pod string) string
+	unavailable []string
+	interval    time.Duration
 }
 
 // open reads the exporter once. It is no error if the exporter does not answer yet: each round asks
@@ -73,9 +73,9 @@ func open(c poll.Config) (poll.Reader, error) {
 
 // missing records which values the exporter's last answer did not have.
 func (r *reader) missing(all map[device]*gpu, err error) {
-	r.lacks = nil
+	r.unavailable = nil
 	if err != nil {
-		r.lacks = []string{fmt.Sprintf("no DCGM exporter at %s: %v (start dcgm-exporter on this host, or correct measure.sources.dcgm; it is asked again every %v)", r.url, err, r.interval)}
+		r.unavailable = []string{fmt.Sprintf("no DCGM exporter at %s: %v (start dcgm-exporter on this host, or correct measure.sources.dcgm; it is asked again every %v)", r.url, err, r.interval)}
 		return
 	}
 	told := map[string]bool{}
@@ -86,13 +86,13 @@ func (r *reader) missing(all map[device]*gpu, err error) {
 	}
 	for _, k := range kinds() {
 		if !slices.ContainsFunc(k.metrics, func(metric string) bool { return told[metric] }) {
-			r.lacks = append(r.lacks, fmt.Sprintf("%s: the exporter does not tell %s (its file of counters)", k.quantity, strings.Join(k.metrics, " or ")))
+			r.unavailable = append(r.unavailable, fmt.Sprintf("%s: the exporter does not tell %s (its file of counters)", k.quantity, strings.Join(k.metrics, " or ")))
 		}
 	}
 }
 
-// Lacks lists the values that the last answer did not have.
-func (r *reader) Lacks() []string { return r.lacks }
+// Unavailable lists the values that the last answer did not have.
+func (r *reader) Unavailable() []string { return r.unavailable }
 
 // Close closes idle connections.
 func (r *reader) Close() error {

@@ -266,11 +266,11 @@ func applyTag(b []byte, s *trimtab.Span, peer *collector.Peer) error {
 	}
 	switch value, ok := t.value(); {
 	case t.kind == typeBool && collector.NamesPeer(t.key):
-		peer.TakeTruth(t.key, t.number != 0)
+		peer.ObserveTruth(t.key, t.number != 0)
 	case t.kind == typeInt && collector.NamesPeer(t.key):
-		peer.TakeNumber(t.key, int64(t.number))
+		peer.ObserveNumber(t.key, int64(t.number))
 	case t.kind == typeReal:
-		peer.TakeDecimal(t.key, t.real)
+		peer.ObserveDecimal(t.key, t.real)
 	case ok:
 		collector.ApplyJaegerTag(s, peer, t.key, value)
 	}

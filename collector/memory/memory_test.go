@@ -195,9 +195,9 @@ func TestAHostWithoutGroupsSaysSo(t *testing.T) {
 func TestARealKillIsCounted(t *testing.T) {
 	const root = "/sys/fs/cgroup/cpu"
 	name := fmt.Sprintf("trimtab-test-%d-%d", os.Getpid(), time.Now().UnixNano()%1e9)
-	dir := filepath.Join(hostfs.Twin(root, "memory"), name)
+	dir := filepath.Join(hostfs.Sibling(root, "memory"), name)
 	for _, d := range []string{filepath.Join(root, name), dir} {
-		if hostfs.Twin(root, "memory") == "" || os.Mkdir(d, 0o755) != nil {
+		if hostfs.Sibling(root, "memory") == "" || os.Mkdir(d, 0o755) != nil {
 			t.Skip("no writable hierarchies of version 1")
 		}
 		t.Cleanup(func() { _ = os.Remove(d) })

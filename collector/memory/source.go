@@ -64,7 +64,7 @@ func open(c poll.Config) (poll.Reader, error) {
 	if c.Groups == nil {
 		return nil, fmt.Errorf("no control groups to read memory of: %w", trimtab.ErrUnsupported)
 	}
-	root, err := hostfs.OpenRoot(cmp.Or(hostfs.Twin(c.Root, "memory"), c.Root))
+	root, err := hostfs.OpenRoot(cmp.Or(hostfs.Sibling(c.Root, "memory"), c.Root))
 	if err != nil {
 		return nil, err
 	}
@@ -77,8 +77,8 @@ func open(c poll.Config) (poll.Reader, error) {
 
 const killsMetric = "trimtab_workload_oom_kills_total"
 
-// Lacks says what version 1 does not tell.
-func (r *reader) Lacks() []string {
+// Unavailable says what version 1 does not tell.
+func (r *reader) Unavailable() []string {
 	if r.groups.Filesystem() == hostfs.Cgroup1 {
 		return []string{"memory.high and OOM events of cgroups: they are of version 1, which has none"}
 	}

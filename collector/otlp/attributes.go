@@ -28,11 +28,11 @@ func scanAttributes(fields []byte, s *trimtab.Span, peer *collector.Peer) error 
 		case anyText:
 			applyText(s, peer, key, v.text)
 		case anyBool:
-			peer.TakeTruth(key, v.number != 0)
+			peer.ObserveTruth(key, v.number != 0)
 		case anyInt:
-			peer.TakeNumber(key, int64(v.number))
+			peer.ObserveNumber(key, int64(v.number))
 		case anyDouble:
-			peer.TakeDecimal(key, math.Float64frombits(binary.LittleEndian.Uint64(v.text)))
+			peer.ObserveDecimal(key, math.Float64frombits(binary.LittleEndian.Uint64(v.text)))
 		}
 		return err
 	})
@@ -44,7 +44,7 @@ func applyText(s *trimtab.Span, peer *collector.Peer, key, text []byte) {
 	if hasToTell(s.Kind, false) {
 		collector.ApplyAttribute(s, peer, key, text)
 	} else {
-		peer.Take(key, text)
+		peer.Observe(key, text)
 	}
 }
 
@@ -64,10 +64,10 @@ func jsonAttributes(list jsonvalue.Value, s *trimtab.Span, peer *collector.Peer)
 		key, _ := kv.Member("key").Text()
 		switch text, ok, literal := jsonAny(kv.Member("value")); {
 		case literal && ok:
-			peer.TakeLiteral([]byte(key), text)
+			peer.ObserveLiteral([]byte(key), text)
 		case literal:
 			if f, err := strconv.ParseFloat(text, 64); err == nil {
-				peer.TakeDecimal([]byte(key), f)
+				peer.ObserveDecimal([]byte(key), f)
 			}
 		case ok:
 			applyText(s, peer, []byte(key), []byte(text))

@@ -36,7 +36,7 @@ func BenchmarkRound(b *testing.B) {
 	}
 	c, _ := collecting(b, "", poll.Config{Root: root, Targets: targets})
 	if c.helper.process == nil {
-		b.Skip(c.Lacks())
+		b.Skip(c.Unavailable())
 	}
 	c.round(b.Context())
 	fds, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", c.helper.process.Process.Pid))

@@ -39,13 +39,13 @@ type seen struct {
 
 // reader has the groups of workloads counted.
 type reader struct {
-	root    *hostfs.Root // nil: no groups
-	counted *hostfs.Root // nil: groups have no counters
-	helper  *helper
-	before  map[poll.Group]*seen
-	lacks   []string
-	proc    string
-	logger  *slog.Logger
+	root        *hostfs.Root // nil: no groups
+	counted     *hostfs.Root // nil: groups have no counters
+	helper      *helper
+	before      map[poll.Group]*seen
+	unavailable []string
+	proc        string
+	logger      *slog.Logger
 }
 
 // Hierarchy returns the hierarchy whose groups the kernel counts for the groups in root: root
@@ -61,7 +61,7 @@ func Hierarchy(root string) string {
 		return root
 	}
 	for _, name := range []string{"perf_event", "unified"} {
-		if twin := hostfs.Twin(root, name); twin != "" {
+		if twin := hostfs.Sibling(root, name); twin != "" {
 			return twin
 		}
 	}
@@ -70,7 +70,7 @@ func Hierarchy(root string) string {
 
 // open starts the process that counts: a command that calls [Confine], then [Serve] with the
 // hierarchy as its root, which is appended as the last argument. A missing counter is no error:
-// Lacks lists it, and run_delay is always read.
+// Unavailable lists it, and run_delay is always read.
 func open(counted string, c poll.Config) (*reader, error) {
 	if c.Root == "" || len(c.Helper) == 0 {
 		return nil, trimtab.Invalidf("count events: no cgroups or command")
@@ -85,7 +85,7 @@ func open(counted string, c poll.Config) (*reader, error) {
 			return nil, err
 		}
 	} else {
-		r.lacks = append(r.lacks, "counters of cgroups: no hierarchy of version 2 or perf_event is mounted beside "+c.Root)
+		r.unavailable = append(r.unavailable, "counters of cgroups: no hierarchy of version 2 or perf_event is mounted beside "+c.Root)
 	}
 	started := c.Metrics.Counter("trimtab_collector_perf_starts_total").Inc
 	r.helper = &helper{command: append(append([]string{}, c.Helper...), counted), logger: c.Logger, started: started}
@@ -96,19 +96,19 @@ func open(counted string, c poll.Config) (*reader, error) {
 // begin starts the counting process for the first time, to find out what it cannot count.
 func (c *reader) begin() {
 	if err := c.helper.start(context.Background()); err != nil {
-		c.lacks = append(c.lacks, c.helper.back(err).Error())
+		c.unavailable = append(c.unavailable, c.helper.back(err).Error())
 		return
 	}
 	able := c.helper.able
 	c.logger.Info("performance counters", "software", orNone(able.Software), "hardware", orNone(able.Hardware))
-	c.lacks = append(c.lacks, able.Lacks...)
+	c.unavailable = append(c.unavailable, able.Missing...)
 	if len(able.Hardware) == 0 {
-		c.lacks = append(c.lacks, "cpi, mpki, rpki: no hardware counters; run_delay (schedstat), throttled (cgroup) and pressure (psi) tell of waiting instead")
+		c.unavailable = append(c.unavailable, "cpi, mpki, rpki: no hardware counters; run_delay (schedstat), throttled (cgroup) and pressure (psi) tell of waiting instead")
 	}
 }
 
-// Lacks lists the counters that this host does not have.
-func (c *reader) Lacks() []string { return c.lacks }
+// Unavailable lists the counters that this host does not have.
+func (c *reader) Unavailable() []string { return c.unavailable }
 
 // Close ends the process that counts, and releases its hierarchy.
 func (c *reader) Close() error {

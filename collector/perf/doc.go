@@ -18,7 +18,7 @@
 // So it is where a counter fell, a CPU came or went, or the group is another one.
 //
 // Most virtual machines have no hardware counters: the first three then are missing, and
-// [Collector.Lacks] says so. The four software events are counted everywhere. Instead of
+// [Collector.Unavailable] says so. The four software events are counted everywhere. Instead of
 // the first three there is run_delay, which the kernel keeps for each thread
 // (/proc/TID/schedstat; its samples name schedstat as their source, and threads that begin
 // or end within an interval are not in it), throttled (package

@@ -259,7 +259,7 @@ func collecting(t testing.TB, counted string, c poll.Config) (collected, *outlet
 		}
 	})
 	if len(k.helper.able.Software) == 0 && k.helper.process != nil {
-		t.Skipf("this kernel or user counts nothing: %s", strings.Join(k.Lacks(), "; "))
+		t.Skipf("this kernel or user counts nothing: %s", strings.Join(k.Unavailable(), "; "))
 	}
 	return k, o
 }
@@ -269,8 +269,8 @@ func TestTheProbeSaysWhatThisKernelCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%v; lacks: %s", a, strings.Join(a.Lacks, "; "))
-	if len(a.Software) == 0 && len(a.Lacks) == 0 || len(a.Hardware) == 0 && len(a.Lacks) == 0 {
+	t.Logf("%v; lacks: %s", a, strings.Join(a.Missing, "; "))
+	if len(a.Software) == 0 && len(a.Missing) == 0 || len(a.Hardware) == 0 && len(a.Missing) == 0 {
 		t.Errorf("%+v: what is not there has no reason", a)
 	}
 	// The truth, by other means: CPUs with counters that Linux may use show a device.
@@ -550,7 +550,7 @@ func TestGroupsBeyondTheDescriptorsHaveNoValues(t *testing.T) {
 	defer dir.Close()
 	sw, hw, able := probe()
 	if len(sw) == 0 {
-		t.Skipf("this kernel or user counts nothing: %v", able.Lacks)
+		t.Skipf("this kernel or user counts nothing: %v", able.Missing)
 	}
 	s := &server{root: dir, sets: [2][]event{sw, hw}, open: map[group]*counters{}, room: len(helperCPUs(t)) * (len(sw) + len(hw))}
 	defer s.clear()

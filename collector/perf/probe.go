@@ -20,7 +20,7 @@ type Ability struct {
 	// Software and Hardware are the events that are counted, by name.
 	Software []string `json:"software,omitempty"`
 	Hardware []string `json:"hardware,omitempty"`
-	Lacks    []string `json:"lacks,omitempty"`
+	Missing  []string `json:"lacks,omitempty"`
 }
 
 // Probe starts the counting process, lets it count each event for a moment, and ends it. The
@@ -40,7 +40,7 @@ func probe() (sw, hw []event, a Ability) {
 	try := func(e event) bool {
 		err := tryEvent(e)
 		if err != nil {
-			a.Lacks = append(a.Lacks, err.Error())
+			a.Missing = append(a.Missing, err.Error())
 		}
 		return err == nil
 	}

@@ -13,7 +13,7 @@ import (
 // where the process that counts could open none.
 func TestAProbeHasTheRightsOfTheProcessThatCounts(t *testing.T) {
 	a, err := Probe(t.Context(), []string{os.Args[0], "as-no-counter"})
-	if err != nil || len(a.Software) != 0 || len(a.Lacks) != 1 {
+	if err != nil || len(a.Software) != 0 || len(a.Missing) != 1 {
 		t.Errorf("%+v, %v: want what that process says", a, err)
 	}
 	if _, err := Probe(t.Context(), []string{os.Args[0], "as-dead"}); err == nil {

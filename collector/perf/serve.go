@@ -22,7 +22,7 @@ func Serve(root string, in io.Reader, out io.Writer) error {
 	if root != "" {
 		dir, err := os.OpenRoot(root)
 		if err != nil {
-			ability.Lacks = append(ability.Lacks, "counters of cgroups: "+err.Error())
+			ability.Missing = append(ability.Missing, "counters of cgroups: "+err.Error())
 		} else {
 			defer dir.Close()
 			s.root = dir

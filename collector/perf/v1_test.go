@@ -13,7 +13,7 @@ import (
 // kernel then counts the groups of version 2 no more, for anybody.
 func TestAGroupOfThePerfEventHierarchyOfVersion1IsCounted(t *testing.T) {
 	const cpu = "/sys/fs/cgroup/cpu"
-	twin := hostfs.Twin(cpu, "perf_event")
+	twin := hostfs.Sibling(cpu, "perf_event")
 	if twin == "" {
 		t.Skip("no perf_event hierarchy of version 1 is mounted")
 	}

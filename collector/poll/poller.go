@@ -15,8 +15,8 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// told identifies what a sample measures.
-type told struct {
+// reportKey identifies what a sample measures.
+type reportKey struct {
 	workload, host, instance, source string
 	quantity                         quantity.Quantity
 }
@@ -27,9 +27,9 @@ type Poller struct {
 	config  Config
 	reader  Reader
 	targets []hostfs.Follower
-	// told has the values of the last round, each with the reason if it was missing.
-	told  map[told]string
-	lacks []string
+	// reported has the values of the last round, each with the reason if it was missing.
+	reported    map[reportKey]string
+	unavailable []string
 	// problems has, by index of target, why its group cannot be found; at -1, why the source cannot
 	// be read.
 	problems map[int]string
@@ -41,7 +41,7 @@ func Open(s Source, c Config) (*Poller, error) {
 		return nil, trimtab.Invalidf("read %s of host %q: want a bus and a name", s.Name, c.Host)
 	}
 	Fill(&c.Interval, s.Interval, &c.Metrics, &c.Logger)
-	p := &Poller{source: s, told: map[told]string{}, problems: map[int]string{}}
+	p := &Poller{source: s, reported: map[reportKey]string{}, problems: map[int]string{}}
 	var err error
 	if len(c.Targets) > 0 && c.Root != "" {
 		if c.Groups, err = hostfs.OpenRoot(c.Root); err != nil {
@@ -55,7 +55,7 @@ func Open(s Source, c Config) (*Poller, error) {
 	if p.reader, err = s.Open(c); err != nil {
 		return nil, fmt.Errorf("read %s: %w", s.Name, errors.Join(err, p.closeGroups()))
 	}
-	p.lacks = p.reader.Lacks()
+	p.unavailable = p.reader.Unavailable()
 	c.Metrics.Counter(counter, s.Name, "ok")
 	return p, nil
 }
@@ -75,14 +75,14 @@ func Probe(s Source, c Config) (lacks []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.Lacks(), p.Close()
+	return p.Unavailable(), p.Close()
 }
 
 // counter is the metric that counts samples by source and by the reason why their value is missing.
 const counter = "trimtab_collector_samples_total"
 
-// Lacks lists the parts of the source that this host does not have, as of the last round.
-func (p *Poller) Lacks() []string { return p.lacks }
+// Unavailable lists the parts of the source that this host does not have, as of the last round.
+func (p *Poller) Unavailable() []string { return p.unavailable }
 
 // Close releases the source and the control groups.
 func (p *Poller) Close() error { return errors.Join(p.reader.Close(), p.closeGroups()) }
@@ -119,12 +119,12 @@ func (p *Poller) Round(ctx context.Context) {
 		return
 	}
 	p.note(-1, err)
-	if lacks := p.reader.Lacks(); !slices.Equal(lacks, p.lacks) {
-		if p.lacks = lacks; p.config.Lacking != nil {
-			p.config.Lacking(lacks)
+	if lacks := p.reader.Unavailable(); !slices.Equal(lacks, p.unavailable) {
+		if p.unavailable = lacks; p.config.Unavailable != nil {
+			p.config.Unavailable(lacks)
 		}
 	}
-	now := map[told]string{}
+	now := map[reportKey]string{}
 	for _, s := range all {
 		s.Source = cmp.Or(s.Source, p.source.Name)
 		if s.Workload == trimtab.HostItself {
@@ -133,9 +133,9 @@ func (p *Poller) Round(ctx context.Context) {
 		if s.Missing != "" {
 			s.Value, s.Window = 0, 0
 		}
-		now[told{s.Workload, s.Host, s.Instance, s.Source, s.Quantity}] = s.Missing
+		now[reportKey{s.Workload, s.Host, s.Instance, s.Source, s.Quantity}] = s.Missing
 	}
-	for k, missing := range p.told {
+	for k, missing := range p.reported {
 		why := Absent
 		if err != nil {
 			why = Unreadable
@@ -153,7 +153,7 @@ func (p *Poller) Round(ctx context.Context) {
 		s.Time = at
 		Publish(ctx, p.config.Bus, p.config.Metrics, p.config.Logger, s, counter, p.source.Name)
 	}
-	p.told = now
+	p.reported = now
 }
 
 // find returns the control groups of all targets that exist now.

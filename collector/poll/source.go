@@ -65,19 +65,19 @@ type Reader interface {
 	// Read returns samples of the host ([OfHost]) and of the given groups ([Group.Sample]). If it
 	// also returns an error, a value that it leaves out counts as unreadable, not as gone.
 	Read(ctx context.Context, groups []Group) ([]*trimtab.Sample, error)
-	// Lacks lists the parts of the source that this host does not have, with the reasons. A Read
+	// Unavailable lists the parts of the source that this host does not have, with the reasons. A Read
 	// may change the list.
-	Lacks() []string
+	Unavailable() []string
 	// Close releases the source.
 	Close() error
 }
 
-// Simple implements Lacks and Close for a Reader that lacks nothing and keeps nothing open; such
+// Simple implements Unavailable and Close for a Reader that lacks nothing and keeps nothing open; such
 // readers embed it.
 type Simple struct{}
 
-// Lacks lists nothing.
-func (Simple) Lacks() []string { return nil }
+// Unavailable lists nothing.
+func (Simple) Unavailable() []string { return nil }
 
 // Close does nothing.
 func (Simple) Close() error { return nil }
@@ -129,8 +129,8 @@ type Config struct {
 	Helper []string
 	// Pod returns the workload of a pod of the cluster, "" if none is known. It may be nil.
 	Pod func(namespace, pod string) (workload string)
-	// Lacking is called when a round changed what the host lacks. It may be nil.
-	Lacking func(lacks []string)
+	// Unavailable is called when a round changed what the host lacks. It may be nil.
+	Unavailable func(lacks []string)
 	// Interval is the time between two reads, and the window of rates; 0: that of the source.
 	Interval time.Duration
 	// Bus receives the samples.

@@ -179,7 +179,7 @@ func (c *Collector) samples(ctx context.Context, q *Query, s *state) ([]trimtab.
 		Time: now, Window: trimtab.SecondsOf(s.window),
 	}
 	all, err := c.numbers(ctx, q, s, q.Expr)
-	st := standing{live: true}
+	st := targetState{live: true}
 	if err == nil && len(s.selectors) > 0 {
 		st, err = c.look(ctx, q, s)
 	}
@@ -236,10 +236,10 @@ func additive(q quantity.Quantity, value, requests float64) (sum float64, ok boo
 }
 
 // look queries which targets the expression reads and their state.
-func (c *Collector) look(ctx context.Context, q *Query, s *state) (standing, error) {
+func (c *Collector) look(ctx context.Context, q *Query, s *state) (targetState, error) {
 	found, now, err := c.ages(ctx, q, s)
 	if err != nil {
-		return standing{}, err
+		return targetState{}, err
 	}
 	var up health
 	away := s.targets.away(found)
@@ -247,7 +247,7 @@ func (c *Collector) look(ctx context.Context, q *Query, s *state) (standing, err
 		if r, err := c.ask(ctx, q, s, upQuery(s.selectors, away)); err == nil {
 			up, _ = r.health() // nil: unknown
 		} else if ctx.Err() != nil {
-			return standing{}, ctx.Err()
+			return targetState{}, ctx.Err()
 		}
 	}
 	s.targets.enter(now, found, up, away)
@@ -280,7 +280,7 @@ func (c *Collector) ages(ctx context.Context, q *Query, s *state) (found map[tar
 // part without scrapes makes the rate too low, for as long as the window is. A gap is a failed
 // query, or samples older than most of the window. No requests are no gap: 0/0 says nothing about
 // scrapes.
-func (s *state) covered(err error, now time.Time, st standing) error {
+func (s *state) covered(err error, now time.Time, st targetState) error {
 	if s.window <= 0 {
 		return err
 	}

@@ -211,8 +211,8 @@ func (s *source) taken(now time.Time) {
 	s.at, s.lag, s.ended = at, s.age(), false
 }
 
-// standing is the state of the targets at one time.
-type standing struct {
+// targetState is the state of the targets at one time.
+type targetState struct {
 	now time.Time
 	// age is the age of the oldest target still scraped, or, if none is, of the newest sample; live
 	// is true in the first case. oldest is the same over all targets that have not ended.
@@ -223,8 +223,8 @@ type standing struct {
 }
 
 // stand judges each target. window is the range of the expression.
-func (t *targets) stand(now time.Time, window time.Duration) standing {
-	st := standing{now: now}
+func (t *targets) stand(now time.Time, window time.Duration) targetState {
+	st := targetState{now: now}
 	newest := time.Duration(-1)
 	for id, s := range t.of {
 		doubt := !s.found || s.down || s.late(s.age()) && !s.ended
@@ -259,7 +259,7 @@ func (t *targets) stand(now time.Time, window time.Duration) standing {
 }
 
 // partial returns why a value that adds up over targets lacks some of them; nil: it does not.
-func (t *targets) partial(st *standing, value float64, window time.Duration) error {
+func (t *targets) partial(st *targetState, value float64, window time.Duration) error {
 	if len(st.doubted) == 0 {
 		t.whole, t.before, t.count = max(value, t.before), value, st.count
 		return nil
@@ -275,7 +275,7 @@ func (t *targets) partial(st *standing, value float64, window time.Duration) err
 }
 
 // words describes what a partial value lacks.
-func (t *targets) words(st *standing, value float64) error {
+func (t *targets) words(st *targetState, value float64) error {
 	id := slices.MaxFunc(st.doubted, func(a, b target) int { return cmp.Compare(t.grave(a), t.grave(b)) })
 	first := t.of[id]
 	if first == nil {
@@ -318,7 +318,7 @@ func (t *targets) grave(id target) int {
 // enough is the fraction of the last whole value below which a value is partial. For some scrapes
 // a removed target looks like one that cannot be reached, while the rates of the old and the new
 // target blend.
-func (t *targets) enough(st *standing) float64 {
+func (t *targets) enough(st *targetState) float64 {
 	if !st.live {
 		return alike
 	}
@@ -332,13 +332,13 @@ func (t *targets) enough(st *standing) float64 {
 
 // share is the fraction of the last whole value half-way between the others having taken over the
 // work of those in doubt, and not.
-func (t *targets) share(st *standing) float64 {
+func (t *targets) share(st *targetState) float64 {
 	return 1 - float64(len(st.doubted))/float64(2*max(st.count, len(st.doubted)))
 }
 
 // settle forgets each target in doubt that the window no longer contains, since the others have
 // taken over, and reports whether none is left.
-func (t *targets) settle(st *standing, window time.Duration) bool {
+func (t *targets) settle(st *targetState, window time.Duration) bool {
 	left := false
 	for _, id := range st.doubted {
 		s := t.of[id]

@@ -146,7 +146,7 @@ func (p *play) run() (all []answer) {
 		if len(found) == 0 {
 			err = &fault{kindGone, "gone"}
 		}
-		var st standing
+		var st targetState
 		if err == nil {
 			var up health
 			away := s.targets.away(found)

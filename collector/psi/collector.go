@@ -15,8 +15,8 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// untold is why full CPU pressure of a host is missing: the kernel always reports zeros for it.
-const untold = "not told of a whole host"
+// unreported is why full CPU pressure of a host is missing: the kernel always reports zeros for it.
+const unreported = "not told of a whole host"
 
 // Source is the pressure of this host and of its control groups.
 func Source() poll.Source { return from("/proc/pressure") }
@@ -53,10 +53,10 @@ type reading struct {
 
 // reader reads pressure files. The host is the group without a path.
 type reader struct {
-	host   *hostfs.Root
-	groups *hostfs.Root // nil: groups have no pressure files
-	before map[poll.Group]map[string]*reading
-	lacks  []string
+	host        *hostfs.Root
+	groups      *hostfs.Root // nil: groups have no pressure files
+	before      map[poll.Group]map[string]*reading
+	unavailable []string
 }
 
 // open opens the files. The error is trimtab.ErrUnsupported where the host has none. The root of
@@ -78,13 +78,13 @@ func open(pressure string, c poll.Config) (*reader, error) {
 	r := &reader{host: host, groups: c.Groups, before: map[poll.Group]map[string]*reading{}}
 	if r.groups != nil && r.groups.Filesystem() == hostfs.Cgroup1 {
 		r.groups = nil
-		r.lacks = append(r.lacks, "pressure of cgroups: they are of version 1, which has none")
+		r.unavailable = append(r.unavailable, "pressure of cgroups: they are of version 1, which has none")
 	}
 	return r, nil
 }
 
-func (r *reader) Lacks() []string { return r.lacks }
-func (r *reader) Close() error    { return r.host.Close() }
+func (r *reader) Unavailable() []string { return r.unavailable }
+func (r *reader) Close() error          { return r.host.Close() }
 
 // Read reads every file once.
 func (r *reader) Read(_ context.Context, groups []poll.Group) (all []*trimtab.Sample, _ error) {
@@ -135,7 +135,7 @@ func samples(sample func(quantity.Quantity) *trimtab.Sample, r resource, before,
 		case before == nil:
 			s.Missing = poll.First
 		case whole:
-			s.Missing = untold
+			s.Missing = unreported
 		case of.full:
 			fill(s, after.Full, before.Full, after.at-before.at)
 		default:

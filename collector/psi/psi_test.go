@@ -124,7 +124,7 @@ func TestTheRealPressureOfThisHostIsRead(t *testing.T) {
 	c.Next()
 	for name, v := range c.Next() {
 		if name == ".host/h/ pressure_cpu_full" {
-			if v != untold {
+			if v != unreported {
 				t.Errorf("%s: %v", name, v)
 			}
 			continue
@@ -179,7 +179,7 @@ func TestFullCPUPressureOfAWholeHostIsMissingAndNotZero(t *testing.T) {
 	c.Next()
 	got := c.Next()
 	for name, want := range map[string]any{
-		".host/h/ pressure_cpu_full": untold, ".host/h/ pressure_cpu_some": 0.0,
+		".host/h/ pressure_cpu_full": unreported, ".host/h/ pressure_cpu_some": 0.0,
 		".host/h/ pressure_memory_full": 0.0, "p// pressure_cpu_full": 0.0,
 	} {
 		if got[name] != want {

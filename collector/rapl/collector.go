@@ -15,7 +15,7 @@ import (
 const (
 	unsupported = "not on this host"
 	denied      = "permission denied"
-	untold      = "no limit told"
+	unreported  = "no limit told"
 )
 
 // Source is the power and the clocks of the host that r reads. A host that has nothing of it
@@ -66,7 +66,7 @@ func Samples(before, after *Reading) (all []*trimtab.Sample) {
 		}
 		missing := ""
 		if z.Limit <= 0 {
-			missing = untold
+			missing = unreported
 		}
 		add(quantity.PowerLimit, z.Name, z.Limit, missing)
 	}

@@ -45,10 +45,10 @@ type reader struct {
 	root   string
 	groups *hostfs.Root // nil: no targets
 	// events are the events that this host can count.
-	events []event
-	before *reading
-	lacks  []string
-	boot   func() time.Duration
+	events      []event
+	before      *reading
+	unavailable []string
+	boot        func() time.Duration
 }
 
 // prepare finds out which monitors there are.
@@ -61,7 +61,7 @@ func (c *reader) prepare() error {
 		if slices.Contains(has, e.file) {
 			c.events = append(c.events, e)
 		} else {
-			c.lacks = append(c.lacks, string(e.quantity)+": the CPU does not monitor "+e.file)
+			c.unavailable = append(c.unavailable, string(e.quantity)+": the CPU does not monitor "+e.file)
 		}
 	}
 	if len(c.events) == 0 {
@@ -70,8 +70,8 @@ func (c *reader) prepare() error {
 	return nil
 }
 
-func (c *reader) Lacks() []string { return c.lacks }
-func (c *reader) Close() error    { return c.files.Close() }
+func (c *reader) Unavailable() []string { return c.unavailable }
+func (c *reader) Close() error          { return c.files.Close() }
 
 // Read reads the monitors of all groups of resctrl once. A workload that has none has no value.
 func (c *reader) Read(_ context.Context, groups []poll.Group) (all []*trimtab.Sample, _ error) {
@@ -106,7 +106,7 @@ func (c *reader) groupOf(f hostfs.Instance) string {
 	if err != nil {
 		return ""
 	}
-	return rdt.Group(rdt.Place(c.root, f.Path), id)
+	return rdt.Group(rdt.Location(c.root, f.Path), id)
 }
 
 // read reads the monitors of all groups.

@@ -49,7 +49,7 @@ func newFixture(t *testing.T) *fixture {
 	if err = errors.Join(err, root.Close()); err != nil {
 		t.Fatal(err)
 	}
-	f.group = rdt.Group(rdt.Place(f.root, "shop/web@a"), id)
+	f.group = rdt.Group(rdt.Location(f.root, "shop/web@a"), id)
 	s := from("", func(string) (rdt.Files, error) { return f.tree, nil })
 	open := s.Open
 	s.Open = func(c poll.Config) (poll.Reader, error) {
@@ -158,7 +158,7 @@ func TestAHostWithoutMonitorsSaysWhich(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	c, err := open("llc_occupancy")
-	if err != nil || len(c.Lacks()) != 2 {
+	if err != nil || len(c.Unavailable()) != 2 {
 		t.Fatalf("%v, %v", c, err)
 	}
 	if _, err := poll.Open(from(filepath.Join(t.TempDir(), "nowhere"), rdt.Open), poll.Config{Host: "h", Bus: &polltest.Polled{}}); !errors.Is(err, trimtab.ErrUnsupported) {

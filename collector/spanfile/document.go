@@ -45,7 +45,7 @@ func (e errAlien) Unwrap() error { return e.error }
 
 // alien returns the error for a document that is no span.
 func (d *decoder) alien(what string) error {
-	return errAlien{d.place(0, "this is "+what)}
+	return errAlien{d.locate(0, "this is "+what)}
 }
 
 // is records the format of the next object, on which the meaning of span IDs depends.
@@ -69,7 +69,7 @@ func (d *decoder) documents() error {
 		case errors.Is(err, io.EOF) && whole > 0:
 			return nil
 		case errors.Is(err, io.EOF):
-			return d.place(0, "the file is empty")
+			return d.locate(0, "the file is empty")
 		case err != nil:
 			return d.cut(err)
 		}
@@ -104,7 +104,7 @@ func (d *decoder) document() error {
 		return d.cut(err)
 	}
 	if d.level++; d.level > maxLevels {
-		return d.place(0, fmt.Sprintf("lists and objects that hold spans are nested more than %d deep", maxLevels))
+		return d.locate(0, fmt.Sprintf("lists and objects that hold spans are nested more than %d deep", maxLevels))
 	}
 	defer func() { d.level-- }()
 	switch c {
@@ -119,7 +119,7 @@ func (d *decoder) document() error {
 	if c == '"' && d.level > 1 {
 		return d.alien("a list of names, which has no spans")
 	}
-	return d.place(0, fmt.Sprintf("neither an object nor a list of JSON begins with %.40q", d.buf[d.at:min(len(d.buf), d.at+40)]))
+	return d.locate(0, fmt.Sprintf("neither an object nor a list of JSON begins with %.40q", d.buf[d.at:min(len(d.buf), d.at+40)]))
 }
 
 // object reads an object of any kind.
@@ -248,7 +248,7 @@ func (d *decoder) contained() error {
 		h := holderOf(key, first)
 		if h != holdsNothing && h != holdsAny {
 			if before != holdsNothing && before != h {
-				return d.place(0, fmt.Sprintf("%.40q in one object with a list of another format: two formats in one", key))
+				return d.locate(0, fmt.Sprintf("%.40q in one object with a list of another format: two formats in one", key))
 			}
 			before = h
 		}
@@ -294,7 +294,7 @@ func (d *decoder) resourceSpans() error {
 	if c, err := d.peek(); err != nil {
 		return d.cut(err)
 	} else if c != '{' {
-		return d.place(0, fmt.Sprintf("unexpected %q in a list of resources with their spans", c))
+		return d.locate(0, fmt.Sprintf("unexpected %q in a list of resources with their spans", c))
 	}
 	for len(d.buf)-d.at < window {
 		n, err := jsonvalue.End(d.buf[d.at:])

@@ -127,10 +127,10 @@ func (t *jaegerTag) read(value jsonvalue.Value, named []byte) (ok bool) {
 func (t *jaegerTag) apply(s *trimtab.Span, peer *collector.Peer) {
 	switch {
 	case t.kind == literal && collector.NamesPeer(t.key):
-		peer.TakeLiteral(t.key, string(t.value))
+		peer.ObserveLiteral(t.key, string(t.value))
 	case t.kind == floating:
 		if f, err := strconv.ParseFloat(string(t.value), 64); err == nil {
-			peer.TakeDecimal(t.key, f)
+			peer.ObserveDecimal(t.key, f)
 		}
 	default:
 		collector.ApplyJaegerTag(s, peer, t.key, t.value)

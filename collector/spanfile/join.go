@@ -70,9 +70,9 @@ func (r *Reader) peerName(number uint32) string {
 	return r.peers[number-1]
 }
 
-// place is the index of a stored span, with the lower half of its trace's id: all that a 64-bit
+// location is the index of a stored span, with the lower half of its trace's id: all that a 64-bit
 // trace id has.
-type place struct {
+type location struct {
 	low   uint64
 	index uint32
 }
@@ -80,11 +80,11 @@ type place struct {
 // groups calls f with all spans of one trace ID (its lower half) after the other, in an order that
 // does not depend on that of the files.
 func (r *Reader) groups(f func([]held)) {
-	places := make([]place, r.spans.n)
+	places := make([]location, r.spans.n)
 	for i := range places {
-		places[i] = place{binary.BigEndian.Uint64(r.spans.at(i).TraceID[8:]), uint32(i)}
+		places[i] = location{binary.BigEndian.Uint64(r.spans.at(i).TraceID[8:]), uint32(i)}
 	}
-	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.low, b.low) })
+	slices.SortFunc(places, func(a, b location) int { return cmp.Compare(a.low, b.low) })
 	var group []held
 	for i, p := range places {
 		group = append(group, *r.spans.at(int(p.index)))

@@ -180,7 +180,7 @@ func (d *decoder) nextLine() (line []byte, last bool, err error) {
 			return piece[:searched+n+1], false, nil
 		}
 		if searched = len(piece); searched >= maxValue {
-			return nil, false, d.place(0, fmt.Sprintf("a line of more than %d MiB", maxValue>>20))
+			return nil, false, d.locate(0, fmt.Sprintf("a line of more than %d MiB", maxValue>>20))
 		}
 		if !d.more() {
 			if errors.Is(d.end, errTooLong) {
@@ -241,5 +241,5 @@ func (d *decoder) look() (kind, int, error) {
 	case '[':
 		return container, 0, nil
 	}
-	return unknown, 0, d.place(0, fmt.Sprintf("neither an object nor a list of JSON begins with %.40q", d.buf[d.at:min(len(d.buf), d.at+40)]))
+	return unknown, 0, d.locate(0, fmt.Sprintf("neither an object nor a list of JSON begins with %.40q", d.buf[d.at:min(len(d.buf), d.at+40)]))
 }

@@ -105,7 +105,7 @@ func (t *text) token(c byte) error {
 	case err != nil:
 		return t.cut(err)
 	case found != c:
-		return t.place(0, fmt.Sprintf("unexpected %q", found))
+		return t.locate(0, fmt.Sprintf("unexpected %q", found))
 	}
 	t.advance(1)
 	return nil
@@ -134,9 +134,9 @@ func (t *text) goOn(err error) error {
 	var wrong *jsonvalue.SyntaxError
 	switch {
 	case errors.As(err, &wrong):
-		return t.place(wrong.Offset, wrong.What)
+		return t.locate(wrong.Offset, wrong.What)
 	case len(t.buf)-t.at >= maxValue:
-		return t.place(0, fmt.Sprintf("a value of more than %d MiB", maxValue>>20))
+		return t.locate(0, fmt.Sprintf("a value of more than %d MiB", maxValue>>20))
 	case !t.more():
 		return t.cut(t.end)
 	}
@@ -153,8 +153,8 @@ func (t *text) cut(end error) error {
 	return fmt.Errorf("line %d, byte %d: %w: %w", line, t.offset+int64(at-t.at), end, trimtab.ErrInvalid)
 }
 
-// place returns an error with the position ahead bytes after the current one.
-func (t *text) place(ahead int, what string) error {
+// locate returns an error with the position ahead bytes after the current one.
+func (t *text) locate(ahead int, what string) error {
 	piece := t.buf[t.at:]
 	ahead = min(ahead, len(piece))
 	line := t.line + bytes.Count(piece[:ahead], []byte{'\n'})
@@ -171,7 +171,7 @@ func (t *text) members(f func(key string, first byte) error) error {
 		}
 		name, ok := key.Text()
 		if !ok {
-			return t.place(0, "a key that is no text")
+			return t.locate(0, "a key that is no text")
 		}
 		if err := t.token(':'); err != nil {
 			return err

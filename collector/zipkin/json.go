@@ -129,7 +129,7 @@ func (s *span) takeRemote(endpoint jsonvalue.Value) {
 			port, _ = m.Int()
 		}
 	}
-	s.peer.TakeEndpoint([]byte(service), address, portOf(port))
+	s.peer.ObserveEndpoint([]byte(service), address, portOf(port))
 }
 
 // identify reads the ids of a span, or rejects it.

@@ -137,7 +137,7 @@ func (s *span) scanRemote(b []byte) error {
 		}
 		return nil
 	})
-	s.peer.TakeEndpoint(service, address, port)
+	s.peer.ObserveEndpoint(service, address, port)
 	return err
 }
 

@@ -183,8 +183,8 @@ type Host struct {
 	Paused    bool            `json:"paused,omitempty"`
 	// Unmet lists the settings of the configuration that are not in force on this host.
 	Unmet []trimtab.Unmet `json:"unmet,omitempty"`
-	// Rooms has its capacity and what it gives of each resource, the pool's resource first.
-	Rooms []Room `json:"rooms"`
+	// Resources has its capacity and what it gives of each resource, the pool's resource first.
+	Resources []HostResource `json:"rooms"`
 	// Workloads and Instances count what runs there; Knobs what can be turned, and
 	// Problems those of them that cannot be used.
 	Workloads int `json:"workloads"`
@@ -199,8 +199,8 @@ type Host struct {
 	Trend []*float64 `json:"-"`
 }
 
-// Room is a host's capacity of one resource, and the amount of it that is given out.
-type Room struct {
+// HostResource is a host's capacity of one resource, and the amount of it that is given out.
+type HostResource struct {
 	Resource string `json:"resource"`
 	// Capacity is absent where it was not measured; Free then too.
 	Capacity *float64 `json:"capacity,omitempty"`
@@ -236,10 +236,10 @@ type Planned struct {
 	ID string `json:"id"`
 	*trimtab.Plan
 	// Applicable tells that it recommends something, and that nothing of that is
-	// Barred. Barred says, by workload, why what it recommends cannot be written: a
+	// ReadOnly. ReadOnly says, by workload, why what it recommends cannot be written: a
 	// plan is applied as a whole or not at all.
 	Applicable bool              `json:"applicable"`
-	Barred     map[string]string `json:"barred,omitempty"`
+	ReadOnly   map[string]string `json:"barred,omitempty"`
 	// Exceeds says that what it recommends does not fit the pool, with what all others
 	// have, where that is so.
 	Exceeds string `json:"exceeds,omitempty"`

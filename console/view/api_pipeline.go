@@ -35,8 +35,8 @@ type StageState struct {
 	// Reason is why it is not ready, Since when.
 	Reason string    `json:"reason,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// Lacks names what the stage works without, such as monitors that its host does not have.
-	Lacks string `json:"lacks,omitempty"`
+	// Missing names what the stage works without, such as monitors that its host does not have.
+	Missing string `json:"lacks,omitempty"`
 	// Waiting are the values that wait for it, Redelivered those that it was
 	// given more than once and has not handled, over all its Queues.
 	Waiting     uint64  `json:"waiting"`

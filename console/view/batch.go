@@ -43,16 +43,16 @@ type Batch struct {
 // BatchHost is a host's newest report of its speculative tasks.
 type BatchHost struct {
 	Host string `json:"host"`
-	// Heard is the age of the host's newest report. Silent says that it is too old for the host to
+	// ReportAge is the age of the host's newest report. Silent says that it is too old for the host to
 	// get tasks.
-	Heard    trimtab.Seconds    `json:"heard_s"`
-	Silent   bool               `json:"silent,omitempty"`
-	Running  int                `json:"running"`
-	Waiting  int                `json:"waiting"`
-	Regular  int                `json:"regular"`
-	Load     map[string]float64 `json:"load,omitempty"`
-	Capacity map[string]float64 `json:"capacity,omitempty"`
-	Blocked  string             `json:"blocked,omitempty"`
+	ReportAge trimtab.Seconds    `json:"heard_s"`
+	Silent    bool               `json:"silent,omitempty"`
+	Running   int                `json:"running"`
+	Waiting   int                `json:"waiting"`
+	Regular   int                `json:"regular"`
+	Load      map[string]float64 `json:"load,omitempty"`
+	Capacity  map[string]float64 `json:"capacity,omitempty"`
+	Blocked   string             `json:"blocked,omitempty"`
 	// Signals has the signals of the services on the host, as the host judges them.
 	Signals []ServiceSignal `json:"signals,omitempty"`
 }
@@ -81,12 +81,12 @@ type batchBook struct {
 }
 
 type batchHost struct {
-	said  BatchHost
-	heard time.Time
+	said       BatchHost
+	reportedAt time.Time
 }
 
-// hearJob stores the state of a job.
-func (b *batchBook) hearJob(j *speculation.JobState) {
+// observeJob stores the state of a job.
+func (b *batchBook) observeJob(j *speculation.JobState) {
 	if b.jobs == nil {
 		b.jobs = map[string]*speculation.JobState{}
 	}
@@ -150,8 +150,8 @@ func (b *batchBook) sorted() []*speculation.JobState {
 	return all
 }
 
-// hearMachine stores the report of a host.
-func (b *batchBook) hearMachine(m *speculation.Machine, now time.Time) {
+// observeMachine stores the report of a host.
+func (b *batchBook) observeMachine(m *speculation.Machine, now time.Time) {
 	if b.hosts == nil {
 		b.hosts = map[string]*batchHost{}
 	}
@@ -161,14 +161,14 @@ func (b *batchBook) hearMachine(m *speculation.Machine, now time.Time) {
 			return
 		}
 	}
-	b.hearLines(m)
+	b.observeLines(m)
 	b.hosts[m.Host] = &batchHost{BatchHost{Host: m.Host, Running: m.Running, Waiting: m.Waiting, Regular: m.Regular,
 		Load: m.Load, Capacity: m.Capacity, Blocked: m.Blocked, Signals: m.Signals}, now}
 }
 
-// hearLines stores the last lines of attempts, since the job manager reports only those of failed
+// observeLines stores the last lines of attempts, since the job manager reports only those of failed
 // tasks.
-func (b *batchBook) hearLines(m *speculation.Machine) {
+func (b *batchBook) observeLines(m *speculation.Machine) {
 	if b.lines == nil {
 		b.lines = map[[2]string]*Attempt{}
 	}
@@ -208,7 +208,7 @@ func (b *batchBook) withLines(job string, t *TaskState) *TaskState {
 // tidy forgets hosts that were silent for long.
 func (b *batchBook) tidy(now time.Time) {
 	for name, h := range b.hosts {
-		if now.Sub(h.heard) > jobsGone {
+		if now.Sub(h.reportedAt) > jobsGone {
 			delete(b.hosts, name)
 		}
 	}
@@ -218,7 +218,7 @@ func (b *batchBook) tidy(now time.Time) {
 // anomaly first, then by host.
 func (b *batchBook) signalsOf(workload string, now time.Time) (all []HostSignal) {
 	for name, h := range b.hosts {
-		if now.Sub(h.heard) > jobsSilent {
+		if now.Sub(h.reportedAt) > jobsSilent {
 			continue
 		}
 		for _, s := range h.said.Signals {
@@ -284,8 +284,8 @@ func (v *Model) Batch(now time.Time) Batch {
 	v.batch.tidy(now)
 	for _, h := range v.batch.hosts {
 		said := h.said
-		said.Heard = trimtab.SecondsOf(now.Sub(h.heard))
-		said.Silent = now.Sub(h.heard) > jobsSilent
+		said.ReportAge = trimtab.SecondsOf(now.Sub(h.reportedAt))
+		said.Silent = now.Sub(h.reportedAt) > jobsSilent
 		if !said.Silent {
 			out.Running, out.Waiting = out.Running+said.Running, out.Waiting+said.Waiting
 		}

@@ -76,7 +76,7 @@ func TestAFleetThatSaysMuchTakesBoundedMemory(t *testing.T) {
 	for i := range maxJobHosts + 200 {
 		c := word(fmt.Sprint("h", i), 20)
 		for j := range 300 {
-			c.Jobs = append(c.Jobs, colocation.Job{ID: fmt.Sprint(j), Problem: long, Place: long})
+			c.Jobs = append(c.Jobs, colocation.Job{ID: fmt.Sprint(j), Problem: long, Location: long})
 		}
 		v.Observe(c)
 		if v.jobs.bytes > maxJobBytes || len(v.jobs.hosts) > maxJobHosts {

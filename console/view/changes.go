@@ -36,7 +36,7 @@ func (v *Model) Touch() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.workloads.version++
-	v.tell()
+	v.publish()
 }
 
 // Changed returns a channel that is closed at the next change.

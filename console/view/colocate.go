@@ -42,13 +42,13 @@ type jobBook struct {
 
 // jobsOn has the last report of one host, and its earlier decisions.
 type jobsOn struct {
-	said  *Colocation
-	heard time.Time
-	cost  int
+	said       *Colocation
+	reportedAt time.Time
+	cost       int
 }
 
-// hear takes in a word. Decisions of earlier words are kept behind its own.
-func (b *jobBook) hear(said *Colocation, now time.Time) {
+// observe takes in a word. Decisions of earlier words are kept behind its own.
+func (b *jobBook) observe(said *Colocation, now time.Time) {
 	said = said.Brief() // a peer may say more
 	if b.hosts == nil {
 		b.hosts = map[string]*jobsOn{}
@@ -61,7 +61,7 @@ func (b *jobBook) hear(said *Colocation, now time.Time) {
 		said.Decisions = joined(said.Decisions, h.said.Decisions)
 	}
 	b.bytes -= h.cost
-	h.said, h.heard, h.cost = said, now, jobsCost(said)
+	h.said, h.reportedAt, h.cost = said, now, jobsCost(said)
 	b.bytes += h.cost
 	for len(b.hosts) > maxJobHosts || b.bytes > maxJobBytes && len(b.hosts) > 1 {
 		b.drop(h)
@@ -72,7 +72,7 @@ func (b *jobBook) hear(said *Colocation, now time.Time) {
 func (b *jobBook) drop(but *jobsOn) {
 	oldest := ""
 	for name, h := range b.hosts {
-		if o := b.hosts[oldest]; h != but && (o == nil || h.heard.Before(o.heard) || h.heard.Equal(o.heard) && name < oldest) {
+		if o := b.hosts[oldest]; h != but && (o == nil || h.reportedAt.Before(o.reportedAt) || h.reportedAt.Equal(o.reportedAt) && name < oldest) {
 			oldest = name
 		}
 	}
@@ -99,7 +99,7 @@ func jobsCost(c *Colocation) int {
 	n := 1000 + 300*len(c.Services)
 	for i := range c.Jobs {
 		j := &c.Jobs[i]
-		n += 400 + len(j.ID) + len(j.Place) + len(j.Problem) + len(j.Unmet) + 64*len(j.Has)
+		n += 400 + len(j.ID) + len(j.Location) + len(j.Problem) + len(j.Unmet) + 64*len(j.Has)
 	}
 	for i := range c.Decisions {
 		d := &c.Decisions[i]
@@ -137,13 +137,13 @@ type FleetJobs struct {
 // HostJobs is one host in a list.
 type HostJobs struct {
 	Host string `json:"host"`
-	// Heard is the age of the host's newest report. Silent says that it is too old to describe the
+	// ReportAge is the age of the host's newest report. Silent says that it is too old to describe the
 	// present.
-	Heard  trimtab.Seconds `json:"heard_s"`
-	Silent bool            `json:"silent,omitempty"`
-	Policy string          `json:"policy"`
-	Mode   trimtab.Mode    `json:"mode"`
-	Paused bool            `json:"paused,omitempty"`
+	ReportAge trimtab.Seconds `json:"heard_s"`
+	Silent    bool            `json:"silent,omitempty"`
+	Policy    string          `json:"policy"`
+	Mode      trimtab.Mode    `json:"mode"`
+	Paused    bool            `json:"paused,omitempty"`
 	// Verb is the decision in force since Since, By the service that decided.
 	Verb      string             `json:"verb,omitempty"`
 	By        string             `json:"by,omitempty"`
@@ -164,7 +164,7 @@ type HostJobs struct {
 func (h *HostJobs) State() string {
 	switch {
 	case h.Silent:
-		return "silent for " + Age(h.Heard)
+		return "silent for " + Age(h.ReportAge)
 	case h.Paused:
 		return "paused"
 	case h.Problem != "":
@@ -178,15 +178,15 @@ func (h *HostJobs) State() string {
 // HostColocation is all that is known of the jobs of one host: GET
 // /api/v1/colocation/HOST.
 type HostColocation struct {
-	Heard  trimtab.Seconds `json:"heard_s"`
-	Silent bool            `json:"silent,omitempty"`
+	ReportAge trimtab.Seconds `json:"heard_s"`
+	Silent    bool            `json:"silent,omitempty"`
 	*Colocation
 }
 
-// heard returns the names of the hosts that reported lately, in order.
-func (b *jobBook) heard(now time.Time) (names []string) {
+// reporting returns the names of the hosts that reported lately, in order.
+func (b *jobBook) reporting(now time.Time) (names []string) {
 	for _, name := range slices.Sorted(maps.Keys(b.hosts)) {
-		if now.Sub(b.hosts[name].heard) <= jobsGone {
+		if now.Sub(b.hosts[name].reportedAt) <= jobsGone {
 			names = append(names, name)
 		}
 	}
@@ -198,7 +198,7 @@ func (v *Model) Colocations(now time.Time, f JobFilter) FleetJobs {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	out := FleetJobs{Time: now, Hosts: []HostJobs{}}
-	for _, name := range v.jobs.heard(now) {
+	for _, name := range v.jobs.reporting(now) {
 		h := v.jobs.hosts[name]
 		if !f.fits(h.said) {
 			continue
@@ -213,7 +213,7 @@ func (v *Model) Colocations(now time.Time, f JobFilter) FleetJobs {
 
 func (h *jobsOn) row(now time.Time) HostJobs {
 	c := h.said
-	r := HostJobs{Host: c.Host, Heard: trimtab.SecondsOf(max(0, now.Sub(h.heard))), Silent: now.Sub(h.heard) > jobsSilent, Policy: c.Policy, Mode: c.Mode, Paused: c.Paused,
+	r := HostJobs{Host: c.Host, ReportAge: trimtab.SecondsOf(max(0, now.Sub(h.reportedAt))), Silent: now.Sub(h.reportedAt) > jobsSilent, Policy: c.Policy, Mode: c.Mode, Paused: c.Paused,
 		Running: c.Running, Suspended: c.Suspended, Used: c.Used, Capacity: c.Capacity, Kills: c.Kills, Lost: c.Lost, Given: c.Given, Reclaimed: c.Reclaimed, Problem: c.Problem}
 	if c.Last != nil {
 		r.Verb, r.By, r.Why, r.Since = c.Last.Verb, c.Last.By, c.Last.Why, c.Last.Time
@@ -226,16 +226,16 @@ func (v *Model) Colocation(host string, now time.Time) (out HostColocation, ok b
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	h := v.jobs.hosts[host]
-	if h == nil || now.Sub(h.heard) > jobsGone {
+	if h == nil || now.Sub(h.reportedAt) > jobsGone {
 		return out, false
 	}
 	r := h.row(now)
-	return HostColocation{Heard: r.Heard, Silent: r.Silent, Colocation: h.said}, true
+	return HostColocation{ReportAge: r.ReportAge, Silent: r.Silent, Colocation: h.said}, true
 }
 
 // HasColocations reports whether any host has best-effort jobs.
 func (v *Model) HasColocations(now time.Time) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return len(v.jobs.heard(now)) > 0
+	return len(v.jobs.reporting(now)) > 0
 }

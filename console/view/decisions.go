@@ -38,8 +38,8 @@ type book struct {
 	// cost is about how many bytes they take.
 	cost int
 	// early are outcomes whose plans have not come.
-	early      map[place]*trimtab.Outcome
-	earlyOrder []place
+	early      map[position]*trimtab.Outcome
+	earlyOrder []position
 	earlyBytes int // about
 	words      words
 	tally      tally
@@ -64,8 +64,8 @@ type spread struct {
 	workloads int
 }
 
-// place names one step of one plan on one host.
-type place struct {
+// position names one step of one plan on one host.
+type position struct {
 	newest.Position
 	host string
 }
@@ -129,10 +129,10 @@ func (b *book) decide(s *state, p *trimtab.Plan, a trimtab.Action, moves []Move,
 		before := in.Value
 		d.Effect.Before, d.Effect.BeforeTime = &before, at
 		// After a restart these are the only reports there are of the time before.
-		s.tellEffects(at, before, of.round)
+		s.recordEffects(at, before, of.round)
 	}
 	for _, host := range d.hosts() {
-		if o := b.early[place{d.position(), host}]; o != nil {
+		if o := b.early[position{d.position(), host}]; o != nil {
 			for i := range o.Results {
 				d.answer(&o.Results[i], o.Took)
 			}
@@ -208,9 +208,9 @@ func (b *book) wait(o *trimtab.Outcome) {
 	if len(o.Results) == 0 {
 		return
 	}
-	at := place{newest.At(o.Epoch, o.Sequence, o.Step), o.Host}
+	at := position{newest.At(o.Epoch, o.Sequence, o.Step), o.Host}
 	if b.early == nil {
-		b.early = map[place]*trimtab.Outcome{}
+		b.early = map[position]*trimtab.Outcome{}
 	}
 	if old := b.early[at]; old == nil {
 		b.earlyOrder = append(b.earlyOrder, at)
@@ -251,9 +251,9 @@ func (s *decisionLog) find(p newest.Position) int {
 	})
 }
 
-// tellEffects records a report's performance as the effect of the decisions that are at least one
+// recordEffects records a report's performance as the effect of the decisions that are at least one
 // round older and have none yet.
-func (s *decisionLog) tellEffects(at time.Time, performance float64, round time.Duration) {
+func (s *decisionLog) recordEffects(at time.Time, performance float64, round time.Duration) {
 	round = max(round, time.Second)
 	for i, d := range slices.Backward(s.decisions) {
 		age := at.Sub(d.Time)

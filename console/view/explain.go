@@ -57,11 +57,11 @@ func (m *moment) holds(s *state, row *Row) Holds {
 		h.Knobs = nil // a single knob is shown elsewhere
 	}
 	if d.instances > 0 {
-		h.Barred = d.knob.Barred
+		h.ReadOnly = d.knob.ReadOnly
 	}
 	for _, r := range s.resources() { // such as the number of instances, beside their size
-		if o := s.held(r, m.now); h.Barred == "" && o.instances > 0 {
-			h.Barred = o.knob.Barred
+		if o := s.held(r, m.now); h.ReadOnly == "" && o.instances > 0 {
+			h.ReadOnly = o.knob.ReadOnly
 		}
 	}
 	if h.Fast = s.fast(); h.Fast != nil && s.estimate.Value != nil {

@@ -100,9 +100,9 @@ type Holds struct {
 	// Kept tells that the newest round left it as it is, or that it is held: [Choice] is the change
 	// before that.
 	Kept bool `json:"kept,omitempty"`
-	// Barred is why no plan of it could be applied, in mode recommend.
-	Barred string `json:"barred,omitempty"`
-	Host   string `json:"host,omitempty"`
+	// ReadOnly is why no plan of it could be applied, in mode recommend.
+	ReadOnly string `json:"barred,omitempty"`
+	Host     string `json:"host,omitempty"`
 	// Least and Most are the declared bounds of the knob.
 	Least *float64 `json:"min,omitempty"`
 	Most  *float64 `json:"max,omitempty"`

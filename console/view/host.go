@@ -17,9 +17,9 @@ type fleet struct {
 	trends map[newest.HostKey]*trend
 }
 
-// hear stores the report of a host; resource is that of the pool.
-func (f *fleet) hear(said *trimtab.Holding, now time.Time, resource string, all *workloads) {
-	h, changed := f.Hear(said, now)
+// observe stores the report of a host; resource is that of the pool.
+func (f *fleet) observe(said *trimtab.Holding, now time.Time, resource string, all *workloads) {
+	h, changed := f.Observe(said, now)
 	f.mark(changed, h.Time, all)
 	t := f.trends[h.HostKey]
 	if t == nil {

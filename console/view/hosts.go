@@ -15,11 +15,11 @@ import (
 
 // The states of a host, as in [Host].Code.
 const (
-	codeSilent = "silent"
-	codeTwins  = "twins"
-	codeOver   = "over"
-	codePaused = "paused"
-	codeUnmet  = "unmet"
+	codeSilent    = "silent"
+	codeDuplicate = "twins"
+	codeOver      = "over"
+	codePaused    = "paused"
+	codeUnmet     = "unmet"
 )
 
 // Hosts returns the hosts that f selects as they are at now, in its order: without one the
@@ -90,7 +90,7 @@ func (s *state) binds(k *trimtab.KnobState, now time.Time) bool {
 // which that is least; 2 where nothing was measured.
 func (h *Host) Spare() float64 {
 	least := 2.0
-	for _, r := range h.Rooms {
+	for _, r := range h.Resources {
 		if r.Free != nil {
 			least = min(least, *r.Free/max(*r.Capacity, math.SmallestNonzeroFloat64))
 		}
@@ -120,18 +120,18 @@ func fits(h *newest.Host, words []string, r *Host) bool {
 
 // row is the host at now.
 func (f *fleet) row(h *newest.Host, resource string, all *workloads, now time.Time) Host {
-	r := Host{Name: h.Name, Pool: h.Pool, Age: trimtab.SecondsOf(max(0, now.Sub(h.Heard()))), LeaseLeft: h.Lease(now),
-		Paused: h.Paused, Rooms: roomsOf(h, resource), Knobs: len(h.Knobs), Problems: h.Problems, Unmet: h.Unmet}
+	r := Host{Name: h.Name, Pool: h.Pool, Age: trimtab.SecondsOf(max(0, now.Sub(h.ReportedAt()))), LeaseLeft: h.Lease(now),
+		Paused: h.Paused, Resources: resourcesOf(h, resource), Knobs: len(h.Knobs), Problems: h.Problems, Unmet: h.Unmet}
 	r.Workloads, r.Instances = population(h)
 	r.Binds, r.Trend = boundOn(h, all), f.trends[h.HostKey].points()
 	r.Kind, r.Code, r.State = "ok", codeOK, codeOK
-	over := overfull(r.Rooms)
+	over := overfull(r.Resources)
 	switch {
 	case h.Silent(now):
-		r.Kind, r.Code, r.Since = "bad", codeSilent, h.Heard()
+		r.Kind, r.Code, r.Since = "bad", codeSilent, h.ReportedAt()
 		r.State = "silent for " + Age(r.Age)
-	case h.Twins(now):
-		r.Kind, r.Code = "bad", codeTwins
+	case h.Duplicate(now):
+		r.Kind, r.Code = "bad", codeDuplicate
 		r.State = "two agents say that they are this host, so its workloads are held: give each its own --host"
 	case over != "":
 		r.Kind, r.Code, r.State = "bad", codeOver, "more is given out than it has of "+over
@@ -169,7 +169,7 @@ func boundOn(h *newest.Host, all *workloads) (n int) {
 }
 
 // overfull names the first resource of which more is given out than there is.
-func overfull(rooms []Room) string {
+func overfull(rooms []HostResource) string {
 	for _, r := range rooms {
 		if r.Free != nil && *r.Free < 0 {
 			return r.Resource
@@ -201,9 +201,9 @@ func population(h *newest.Host) (workloads, instances int) {
 	return workloads, len(seen)
 }
 
-// roomsOf returns the host's capacity and its allocated part, the pool's resource first, the others
+// resourcesOf returns the host's capacity and its allocated part, the pool's resource first, the others
 // by name.
-func roomsOf(h *newest.Host, main string) []Room {
+func resourcesOf(h *newest.Host, main string) []HostResource {
 	sums := h.Sums()
 	names := map[string]bool{}
 	for _, of := range [][]string{sortedKeys(h.Capacity), sortedKeys(sums)} {
@@ -213,23 +213,23 @@ func roomsOf(h *newest.Host, main string) []Room {
 			}
 		}
 	}
-	out := make([]Room, 0, len(names))
+	out := make([]HostResource, 0, len(names))
 	for resource := range names {
 		sum := sums[resource]
-		r := Room{Resource: resource, Given: round9(sum.Amount), Unlimited: sum.Unlimited}
+		r := HostResource{Resource: resource, Given: round9(sum.Amount), Unlimited: sum.Unlimited}
 		if c, measured := h.Capacity[resource]; measured {
 			free := round9(c - r.Given)
 			r.Capacity, r.Free = &c, &free
 		}
 		out = append(out, r)
 	}
-	rank := func(r Room) int {
+	rank := func(r HostResource) int {
 		if r.Resource == main {
 			return 0
 		}
 		return 1
 	}
-	slices.SortFunc(out, func(a, b Room) int {
+	slices.SortFunc(out, func(a, b HostResource) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Resource, b.Resource))
 	})
 	return out

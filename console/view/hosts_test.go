@@ -212,14 +212,14 @@ func TestAHostGivesTheLargerOfSetAndInForceAndNothingToWhatHasNoLimit(t *testing
 	memory.Resource = "memory"
 	v := hostsView(says("h", 16, pending, falling, free, memory))
 	d, ok := v.Host("h", "", MaxKnobs, 0, noon)
-	if !ok || len(d.Rooms) != 2 || len(d.Listed) != 4 || d.Workloads != 3 || d.Instances != 3 {
+	if !ok || len(d.Resources) != 2 || len(d.Listed) != 4 || d.Workloads != 3 || d.Instances != 3 {
 		t.Fatalf("%v %+v", ok, d)
 	}
-	cpu := d.Rooms[0]
+	cpu := d.Resources[0]
 	if cpu.Resource != "cpu" || cpu.Given != 3+2 || cpu.Unlimited != 1 || *cpu.Free != 11 || *cpu.Capacity != 16 {
 		t.Errorf("%+v", cpu)
 	}
-	if m := d.Rooms[1]; m.Resource != "memory" || m.Given != 1<<30 || m.Capacity != nil || m.Free != nil {
+	if m := d.Resources[1]; m.Resource != "memory" || m.Given != 1<<30 || m.Capacity != nil || m.Free != nil {
 		t.Errorf("%+v: its capacity was not measured", m)
 	}
 }
@@ -326,7 +326,7 @@ func TestTwoAgentsOfOneNameAreATroubleOfTheirHost(t *testing.T) {
 			speak(2, "twin")
 		}
 		h := speak(1, "twin")
-		if h.Code != codeTwins || h.Kind != "bad" || !strings.Contains(h.State, "two agents say that they are this host") || !strings.Contains(h.State, "--host") {
+		if h.Code != codeDuplicate || h.Kind != "bad" || !strings.Contains(h.State, "two agents say that they are this host") || !strings.Contains(h.State, "--host") {
 			t.Errorf("%+v", h)
 		}
 		if all := v.Hosts(time.Now(), Filter{Limit: 9, Query: "state:bad"}); len(all.Hosts) != 1 || all.Hosts[0].Name != "twin" {

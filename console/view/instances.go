@@ -64,16 +64,16 @@ type held struct {
 // The ranks of instances: only those of the best existing rank count.
 const (
 	serves = iota
-	unheard
+	unreported
 	unusable
 )
 
-func standsAs(h *newest.Host, k *trimtab.KnobState, now time.Time) int {
+func rankOf(h *newest.Host, k *trimtab.KnobState, now time.Time) int {
 	switch {
 	case k.Problem != "":
 		return unusable
 	case h.Gone(now):
-		return unheard
+		return unreported
 	}
 	return serves
 }
@@ -82,11 +82,11 @@ func standsAs(h *newest.Host, k *trimtab.KnobState, now time.Time) int {
 func (s *state) held(resource string, now time.Time) held {
 	out := held{resource: resource, rank: unusable}
 	for h, k := range s.knobs(resource) {
-		out.rank = min(out.rank, standsAs(h, k, now))
+		out.rank = min(out.rank, rankOf(h, k, now))
 	}
 	var last *newest.Host
 	for h, k := range s.knobs(resource) {
-		if standsAs(h, k, now) != out.rank {
+		if rankOf(h, k, now) != out.rank {
 			continue
 		}
 		out.instances++
@@ -101,7 +101,7 @@ func (s *state) held(resource string, now time.Time) held {
 	least := trimtab.Unlimited()
 	out.effective, out.set, out.baseline = least, least, least
 	for h, k := range s.knobs(resource) {
-		if standsAs(h, k, now) != out.rank || !readable(k) {
+		if rankOf(h, k, now) != out.rank || !readable(k) {
 			continue
 		}
 		out.readable++
@@ -123,8 +123,8 @@ func (s *state) held(resource string, now time.Time) held {
 // estimate tells of gets its part of what those together would have if all served
 // alike, the others 1/n.
 type loads struct {
-	told []trimtab.LoadShare
-	n    float64 // instances
+	reported []trimtab.LoadShare
+	n        float64 // instances
 	// factor for the reported shares; 0: none was reported
 	scale float64
 }
@@ -134,10 +134,10 @@ func (s *state) loads(d *held, now time.Time) loads {
 	if d.instances < 2 || s.estimate.Value == nil || len(s.estimate.Value.Shares) == 0 {
 		return out
 	}
-	out.told = s.estimate.Value.Shares
+	out.reported = s.estimate.Value.Shares
 	known, sum := 0.0, 0.0
 	for h, k := range s.knobs(d.resource) {
-		if standsAs(h, k, now) != d.rank {
+		if rankOf(h, k, now) != d.rank {
 			continue
 		}
 		if f, ok := out.find(k); ok {
@@ -151,11 +151,11 @@ func (s *state) loads(d *held, now time.Time) loads {
 }
 
 func (l *loads) find(k *trimtab.KnobState) (float64, bool) {
-	at, ok := slices.BinarySearchFunc(l.told, trimtab.LoadShare{Host: k.Host, Instance: k.Instance}, trimtab.LoadShare.Compare)
+	at, ok := slices.BinarySearchFunc(l.reported, trimtab.LoadShare{Host: k.Host, Instance: k.Instance}, trimtab.LoadShare.Compare)
 	if !ok {
 		return 0, false
 	}
-	return l.told[at].Share, true
+	return l.reported[at].Share, true
 }
 
 // inverse is 1/f of an instance.
@@ -250,7 +250,7 @@ func (s *state) main(resource string, now time.Time) held {
 func (s *state) instances(now time.Time) (out []Knob, omitted int) {
 	least, told := map[trimtab.KnobID]bool{}, loads{}
 	if s.estimate.Value != nil {
-		told.told = s.estimate.Value.Shares
+		told.reported = s.estimate.Value.Shares
 	}
 	for _, r := range s.resources() {
 		if d := s.held(r, now); d.several() && d.least != nil && !d.effective.Unlimited {
@@ -280,7 +280,7 @@ func (s *state) instances(now time.Time) (out []Knob, omitted int) {
 func shownKnob(h *newest.Host, k *trimtab.KnobState, least bool, now time.Time) Knob {
 	out := Knob{KnobState: *k, Least: least}
 	if h.Silent(now) {
-		out.Silent = Age(trimtab.SecondsOf(now.Sub(h.Heard())))
+		out.Silent = Age(trimtab.SecondsOf(now.Sub(h.ReportedAt())))
 	}
 	return out
 }

@@ -12,8 +12,8 @@ import (
 // maxMissing bounds the inputs that one answer names.
 const maxMissing = 1000
 
-// Lacking adds the newest plan, and the missing inputs, the longest missing first.
-func (v *Model) Lacking(p *Pipeline) {
+// AddMissing adds the newest plan, and the missing inputs, the longest missing first.
+func (v *Model) AddMissing(p *Pipeline) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	p.Inputs = []MissingInput{}
@@ -23,10 +23,10 @@ func (v *Model) Lacking(p *Pipeline) {
 	}
 	m := v.at(p.Time)
 	for name, s := range v.workloads.all {
-		for _, in := range s.lacks {
+		for _, in := range s.missing {
 			p.Inputs = append(p.Inputs, in)
 		}
-		if in := m.lacksAll(s, v.began); in != nil {
+		if in := m.allMissing(s, v.began); in != nil {
 			in.Workload = name
 			p.Inputs = append(p.Inputs, *in)
 		}
@@ -37,9 +37,9 @@ func (v *Model) Lacking(p *Pipeline) {
 	p.Inputs = p.Inputs[:min(len(p.Inputs), maxMissing)]
 }
 
-// lacksAll returns an entry for a workload without an estimate, or whose estimate holds it for a
+// allMissing returns an entry for a workload without an estimate, or whose estimate holds it for a
 // reason that no single input shows; nil: neither is true.
-func (m *moment) lacksAll(s *state, began time.Time) *MissingInput {
+func (m *moment) allMissing(s *state, began time.Time) *MissingInput {
 	if !s.declared {
 		return nil
 	}
@@ -49,10 +49,10 @@ func (m *moment) lacksAll(s *state, began time.Time) *MissingInput {
 		return &MissingInput{Input: "estimate", Reason: "none yet", Since: began}
 	case m.silent(s):
 		return &MissingInput{Input: "estimate", Reason: "nothing from the analyzer", Since: e.Time}
-	case e.Hold != nil && len(s.lacks) == 0:
+	case e.Hold != nil && len(s.missing) == 0:
 		return &MissingInput{Input: cmp.Or(e.Hold.Input, "estimate"), Source: e.Hold.Source, Reason: e.Hold.Text, Since: s.since.hold}
 	}
-	if d := m.main(s); d.problem() != "" && s.lacks["allocation"].Reason == "" {
+	if d := m.main(s); d.problem() != "" && s.missing["allocation"].Reason == "" {
 		return &MissingInput{Input: "allocation", Source: d.where(), Reason: d.problem(), Since: s.since.knob}
 	}
 	return nil

@@ -31,7 +31,7 @@ func TestAMissingInputIsToldWithTheTimeItWasLastThere(t *testing.T) {
 	v := New(Config{Pool: "cpu", Resource: "cpu", Capacity: 1, Round: time.Hour, Workloads: []Workload{{Name: "shop", Mode: trimtab.Act}}})
 	lacking := func(now int) []MissingInput {
 		p := Pipeline{Time: noon.Add(time.Duration(now) * time.Second)}
-		v.Lacking(&p)
+		v.AddMissing(&p)
 		return p.Inputs
 	}
 	if m := lacking(0); len(m) != 1 || m[0].Input != "estimate" || m[0].Reason != "none yet" {

@@ -89,7 +89,7 @@ func (v *Model) Configure(c Config) {
 		s.version = v.workloads.version
 	}
 	for _, w := range c.Workloads {
-		v.workloads.makeRoom(w.Name)
+		v.workloads.evictFor(w.Name)
 		known := v.workloads.all[w.Name] != nil
 		if s := v.workloads.state(w.Name); s != nil {
 			s.Workload, s.declared = w, true
@@ -98,11 +98,11 @@ func (v *Model) Configure(c Config) {
 			}
 		}
 	}
-	v.tell()
+	v.publish()
 }
 
-// tell wakes all waiters for a change.
-func (v *Model) tell() {
+// publish wakes all waiters for a change.
+func (v *Model) publish() {
 	if !v.awaited {
 		return
 	}
@@ -130,28 +130,28 @@ func (v *Model) Observe(value trimtab.Value) {
 		}
 	case *colocation.Contributions:
 		if s := v.workloads.state(x.Workload); s != nil {
-			s.contributions.Take(x, x.Time, time.Now())
+			s.contributions.Update(x, x.Time, time.Now())
 		}
 	case *colocation.Colocation:
 		if v.config.Pool != "" && x.Pool != colocation.JobsPool(v.config.Pool) {
 			return
 		}
-		v.jobs.hear(x, time.Now())
+		v.jobs.observe(x, time.Now())
 	case *speculation.Machine:
 		if v.config.Pool != "" && x.Pool != v.config.Pool {
 			return
 		}
-		v.batch.hearMachine(x, time.Now())
+		v.batch.observeMachine(x, time.Now())
 	case *speculation.JobState:
 		if v.config.Pool != "" && x.Pool != v.config.Pool {
 			return
 		}
-		v.batch.hearJob(x)
+		v.batch.observeJob(x)
 	case *trimtab.Holding:
 		if !x.Of(v.config.Pool) && v.config.Pool != "" {
 			return
 		}
-		v.fleet.hear(x, time.Now(), v.config.Resource, &v.workloads)
+		v.fleet.observe(x, time.Now(), v.config.Resource, &v.workloads)
 	case *trimtab.Plan:
 		v.observePlan(x)
 	case *trimtab.Outcome:
@@ -159,19 +159,19 @@ func (v *Model) Observe(value trimtab.Value) {
 	default:
 		return
 	}
-	v.tell()
+	v.publish()
 }
 
 // observePlan takes a plan, or a step of one, unless it is late.
 func (v *Model) observePlan(p *trimtab.Plan) {
-	switch v.plans.newest.Take(p, time.Now(), 3*v.config.Round+newest.Ahead) {
+	switch v.plans.newest.Observe(p, time.Now(), 3*v.config.Round+newest.Ahead) {
 	case newest.Late:
 		return
 	case newest.Refutes:
 		v.plans.refute(p)
 		v.book.refute(p)
 	}
-	v.plans.take(p, &v.workloads)
+	v.plans.observe(p, &v.workloads)
 	v.book.tally.judged(p)
 	for _, its := range together(p.Actions) {
 		s := v.workloads.state(its[0].Workload)

@@ -24,21 +24,21 @@ func (v *Model) Planned() *Planned {
 			continue
 		}
 		out.Applicable = true
-		if why := v.fleet.barred(a.KnobID); why != "" {
-			if out.Barred == nil {
-				out.Barred = map[string]string{}
+		if why := v.fleet.readOnly(a.KnobID); why != "" {
+			if out.ReadOnly == nil {
+				out.ReadOnly = map[string]string{}
 			}
-			out.Barred[a.Workload] = why
+			out.ReadOnly[a.Workload] = why
 		}
 	}
-	out.Applicable = out.Applicable && len(out.Barred) == 0
+	out.Applicable = out.Applicable && len(out.ReadOnly) == 0
 	out.Exceeds = v.fleet.exceeds(p, &v.config, time.Now())
 	return out
 }
 
-// barred returns why a plan for a knob, or for any of a pool if it names none, could not be
+// readOnly returns why a plan for a knob, or for any of a pool if it names none, could not be
 // applied; "": it could.
-func (f *fleet) barred(id trimtab.KnobID) string {
+func (f *fleet) readOnly(id trimtab.KnobID) string {
 	h := f.Host(id.Pool, id.Host)
 	if h == nil {
 		return ""
@@ -46,7 +46,7 @@ func (f *fleet) barred(id trimtab.KnobID) string {
 	for i := range h.Knobs {
 		k := &h.Knobs[i]
 		if k.Workload == id.Workload && k.Resource == id.Resource && k.Instance == id.Instance {
-			return cmp.Or(k.Problem, k.Barred)
+			return cmp.Or(k.Problem, k.ReadOnly)
 		}
 	}
 	return ""

@@ -46,8 +46,8 @@ func (r *plans) refute(p *trimtab.Plan) {
 	}
 }
 
-// take stores a plan, and marks the workloads that it holds.
-func (r *plans) take(p *trimtab.Plan, all *workloads) {
+// observe stores a plan, and marks the workloads that it holds.
+func (r *plans) observe(p *trimtab.Plan, all *workloads) {
 	if len(p.Actions) > 0 {
 		r.acting = p
 	}

@@ -33,7 +33,7 @@ func (v *Model) Report(since, now time.Time) Report {
 		since = oldest
 	}
 	r.From = since
-	var gaps lack
+	var gaps gaps
 	for _, name := range names {
 		v.reportOn(&r, name, &gaps) // one workload after the other, so that other users of the view need not wait for all
 	}
@@ -51,7 +51,7 @@ func (v *Model) Report(since, now time.Time) Report {
 }
 
 // reportOn adds one workload to a report.
-func (v *Model) reportOn(r *Report, name string, gaps *lack) {
+func (v *Model) reportOn(r *Report, name string, gaps *gaps) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	s := v.workloads.all[name]
@@ -101,7 +101,7 @@ func (s *state) spans(since time.Time, round time.Duration) []stretch {
 }
 
 // worth sums up what a workload got, and what it would have got.
-func (s *state) worth(spans []stretch, resource string, now time.Time, gaps *lack) (w Worth) {
+func (s *state) worth(spans []stretch, resource string, now time.Time, gaps *gaps) (w Worth) {
 	var curve *trimtab.Curve
 	if s.estimate.Value != nil {
 		curve = s.estimate.Value.Curve
@@ -247,17 +247,17 @@ func (s *state) incidents(spans []stretch, now time.Time, round time.Duration) (
 	return out
 }
 
-// lack collects what a report cannot compute.
-type lack struct{ curves, knobs, unlimited, short, starved, refused []string }
+// gaps collects what a report cannot compute.
+type gaps struct{ curves, knobs, unlimited, short, starved, refused []string }
 
 // coverage records a workload of which less than nine tenths of the time is known.
-func (l *lack) coverage(name string, minutes, all float64) {
+func (l *gaps) coverage(name string, minutes, all float64) {
 	if minutes < 0.9*all {
 		l.short = append(l.short, fmt.Sprintf("%s %s", name, Age(trimtab.Seconds(60*minutes))))
 	}
 }
 
-func (l *lack) texts(resource string, since, now time.Time) []string {
+func (l *gaps) texts(resource string, since, now time.Time) []string {
 	out := []string{}
 	some := func(format string, of []string) {
 		if n := len(of); n > 0 {

@@ -10,10 +10,10 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// holderOf is the autoscaler that a knob is barred by, "HPA shop/web", with which
-// [trimtab.KnobState.Barred] begins then; "": by none.
-func holderOf(barred string) string {
-	kind, rest, _ := strings.Cut(barred, " ")
+// holderOf is the autoscaler that makes a knob read-only, "HPA shop/web", with which
+// [trimtab.KnobState.ReadOnly] begins then; "": by none.
+func holderOf(readOnly string) string {
+	kind, rest, _ := strings.Cut(readOnly, " ")
 	name, _, _ := strings.Cut(rest, " ")
 	if name = strings.TrimRight(name, ":"); name == "" {
 		return ""
@@ -46,7 +46,7 @@ func (s *state) advisable(base *held, now time.Time) (a advisable, ok bool) {
 	}
 	for _, resource := range []string{trimtab.Replicas, base.resource} {
 		for h, k := range s.knobs(resource) {
-			by := holderOf(k.Barred)
+			by := holderOf(k.ReadOnly)
 			if by == "" || h.Gone(now) {
 				continue
 			}

@@ -18,7 +18,7 @@ func heldBy(number, size string, pods int, most float64, now time.Time, reports 
 	v := worked(trimtab.Unlimited(), now, reports, func(int) (float64, float64) { return had, .95 })
 	knob := func(instance, resource string, value, most float64, barred string) trimtab.KnobState {
 		return trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: "h", Workload: "shop", Resource: resource, Instance: instance}, Knob: "test",
-			Now: trimtab.Units(value), Baseline: trimtab.Unlimited(), Since: now, Min: 1, Max: most, Barred: barred}
+			Now: trimtab.Units(value), Baseline: trimtab.Unlimited(), Since: now, Min: 1, Max: most, ReadOnly: barred}
 	}
 	h := &trimtab.Holding{Pool: "p", Host: "h", Time: now.Add(time.Millisecond), LeaseLeft: 30, Targets: []trimtab.KnobState{knob("", trimtab.Replicas, float64(pods), most, number)}}
 	for n := range pods {
@@ -126,7 +126,7 @@ func TestAdviceStaysWithinTheBoundsOfTheKnobAndAddsUp(t *testing.T) {
 func TestExplainNamesTheHPAThatSetsTheNumberOfPods(t *testing.T) {
 	now := time.Now()
 	e, ok := heldBy(byHPA, "", 4, 10, now, 120, 4).Explain("shop", 0, now)
-	if !ok || !strings.Contains(e.Barred, "HorizontalPodAutoscaler shop/web") {
-		t.Errorf("only advice: %q", e.Barred)
+	if !ok || !strings.Contains(e.ReadOnly, "HorizontalPodAutoscaler shop/web") {
+		t.Errorf("only advice: %q", e.ReadOnly)
 	}
 }

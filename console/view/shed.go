@@ -118,7 +118,7 @@ func (m *moment) limited(out *Shed, s *state) {
 	sum := 0.0
 	for h, k := range s.knobs(trimtab.Concurrency) {
 		now := k.InForce()
-		if standsAs(h, k, m.now) != serves || now.Unlimited {
+		if rankOf(h, k, m.now) != serves || now.Unlimited {
 			continue
 		}
 		sum += now.Value

@@ -40,10 +40,10 @@ func hostKeys() map[string]func(*Host) *float64 {
 	}
 	return map[string]func(*Host) *float64{
 		"free": func(h *Host) *float64 {
-			if len(h.Rooms) == 0 {
+			if len(h.Resources) == 0 {
 				return nil
 			}
-			return h.Rooms[0].Free
+			return h.Resources[0].Free
 		},
 		"knobs":     count(func(h *Host) int { return h.Knobs }),
 		"instances": count(func(h *Host) int { return h.Instances }),

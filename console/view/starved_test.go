@@ -116,7 +116,7 @@ func TestWhatHasNoLimitIsGivenNothing(t *testing.T) {
 		t.Errorf("allocated %v, %d without a limit", s.Allocated, s.Unlimited)
 	}
 	host, ok := v.Host("h", "", 10, 0, noon)
-	if !ok || host.Kind != "ok" || host.Rooms[0].Given != 0 || *host.Rooms[0].Free != 2 || host.Rooms[0].Unlimited != 3 {
+	if !ok || host.Kind != "ok" || host.Resources[0].Given != 0 || *host.Resources[0].Free != 2 || host.Resources[0].Unlimited != 3 {
 		t.Errorf("%+v", host.Host)
 	}
 }

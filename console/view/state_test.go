@@ -104,10 +104,10 @@ func TestSumsDoNotShowWhatAddingLeavesBehind(t *testing.T) {
 
 func TestALimitAboveIsSaidBesideTheState(t *testing.T) {
 	v := stateView()
-	knob := func(workload, instance string, now trimtab.Amount, s *trimtab.Standing) trimtab.KnobState {
-		return trimtab.KnobState{KnobID: trimtab.KnobID{Host: "h", Workload: workload, Instance: instance, Resource: "cpu"}, Knob: "cgroup v2 x", Now: now, Standing: s}
+	knob := func(workload, instance string, now trimtab.Amount, s *trimtab.KnobStatus) trimtab.KnobState {
+		return trimtab.KnobState{KnobID: trimtab.KnobID{Host: "h", Workload: workload, Instance: instance, Resource: "cpu"}, Knob: "cgroup v2 x", Now: now, Status: s}
 	}
-	above := &trimtab.Standing{Most: 1, By: "the limit of the group above, shop", Caps: true}
+	above := &trimtab.KnobStatus{Most: 1, By: "the limit of the group above, shop", Caps: true}
 	v.Observe(&trimtab.Holding{Host: "h", Time: noon, Targets: []trimtab.KnobState{
 		knob("fine", "", trimtab.Units(0.5), above), knob("misses", "1", trimtab.Unlimited(), above), knob("misses", "2", trimtab.Units(2), above), knob("held", "", trimtab.Units(3), nil),
 	}})

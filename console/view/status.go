@@ -292,7 +292,7 @@ func (m *moment) notes(s *state) (all []string) {
 	for _, h := range s.hosts() {
 		for i, its := 0, h.Of(s.Name); i < len(its); i++ {
 			k := &its[i]
-			st := k.Standing
+			st := k.Status
 			if st == nil {
 				continue
 			}
@@ -365,7 +365,7 @@ func (m *moment) stateAt(s *state) situation {
 	case planned && e.Starved > 0 && !s.missesIt(e):
 		return situation{codeStarved, starvedText(e), m.now.Add(-e.Starved.Duration())}
 	case e.Hold != nil && s.declared:
-		return situation{codeHeld, e.Hold.Text, s.lackSince()}
+		return situation{codeHeld, e.Hold.Text, s.missingSince()}
 	case planned && s.missesIt(e):
 		return situation{codeMisses, "", s.since.miss}
 	case planned && e.Curve == nil:
@@ -421,11 +421,11 @@ func (m *moment) loadAge(s *state) (age *trimtab.Seconds, stale bool) {
 	return &old, stale
 }
 
-// lackSince is when an estimate's hold began: when the first of the inputs
+// missingSince is when an estimate's hold began: when the first of the inputs
 // that it lacks was last there, if there is one.
-func (s *state) lackSince() time.Time {
+func (s *state) missingSince() time.Time {
 	since := s.since.hold
-	for _, m := range s.lacks {
+	for _, m := range s.missing {
 		if m.Since.Before(since) {
 			since = m.Since
 		}

@@ -41,7 +41,7 @@ func unmetOn(f *fleet, jobs *jobBook, now time.Time) (all []UnmetOn) {
 			all = append(all, UnmetOn{h.Name, u})
 		}
 	}
-	for _, name := range jobs.heard(now) {
+	for _, name := range jobs.reporting(now) {
 		for _, u := range jobs.hosts[name].said.Unmet {
 			all = append(all, UnmetOn{name, u})
 		}

@@ -32,10 +32,10 @@ type state struct {
 	// budgetNow is the error budget at its last computation; nil: there was none.
 	budgetNow *budgetAt
 	kept      kept
-	// lacks are the inputs that are missing.
-	lacks map[string]MissingInput
-	seen  map[string]time.Time // inputs, when last there
-	since since
+	// missing are the inputs that are missing.
+	missing map[string]MissingInput
+	seen    map[string]time.Time // inputs, when last there
+	since   since
 }
 
 // hosts returns the hosts that have knobs of the workload, in order of name.
@@ -58,9 +58,9 @@ func (w *workloads) state(name string) *state {
 	return s
 }
 
-// makeRoom lets a workload that was only discovered go where a configured one
+// evictFor lets a workload that was only discovered go where a configured one
 // needs its place.
-func (w *workloads) makeRoom(name string) {
+func (w *workloads) evictFor(name string) {
 	if w.all[name] != nil || len(w.all) < maxWorkloads {
 		return
 	}
@@ -75,7 +75,7 @@ func (w *workloads) makeRoom(name string) {
 // observe takes an estimate; n is how many workloads there are.
 func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
 	e = s.shown(e)
-	if !s.estimate.Take(e, e.Time, time.Now()) {
+	if !s.estimate.Update(e, e.Time, time.Now()) {
 		return
 	}
 	s.since.hold = newest.Begun(s.since.hold, e.Hold != nil, e.Time)
@@ -86,22 +86,22 @@ func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
 		}
 		s.since.refused = e.Time
 	}
-	s.lack(e)
+	s.observeMissing(e)
 	p := s.report(e)
 	s.series.add(p, n)
 	s.series.observe(p, n)
 	if e.Performance != nil {
-		s.tellEffects(e.Time, *e.Performance, round)
+		s.recordEffects(e.Time, *e.Performance, round)
 	}
 }
 
 // notLearnt is the input that says that a report arrived and was not learnt from.
 const notLearnt = "report"
 
-// lack records which inputs are missing, and since when.
-func (s *state) lack(e *trimtab.Estimate) {
-	before := s.lacks
-	s.lacks = nil
+// observeMissing records which inputs are missing, and since when.
+func (s *state) observeMissing(e *trimtab.Estimate) {
+	before := s.missing
+	s.missing = nil
 	for i := range e.Inputs {
 		in := &e.Inputs[i]
 		if in.Name == notLearnt {
@@ -122,9 +122,9 @@ func (s *state) lack(e *trimtab.Estimate) {
 		} else if at, ok := s.seen[in.Name]; ok {
 			m.Since = at
 		}
-		if s.lacks == nil {
-			s.lacks = map[string]MissingInput{}
+		if s.missing == nil {
+			s.missing = map[string]MissingInput{}
 		}
-		s.lacks[in.Name] = m
+		s.missing[in.Name] = m
 	}
 }

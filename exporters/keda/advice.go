@@ -81,7 +81,7 @@ func (a *advice) has(name string) (last *trimtab.KnobState) {
 	now := a.now()
 	least := 2 * a.config.Round
 	for _, h := range a.newest.On(name) {
-		if age := now.Sub(newest.Made(h.Time, h.Arrived, 0)); age <= least {
+		if age := now.Sub(newest.ReportedAt(h.Time, h.Arrived, 0)); age <= least {
 			least, last = age, &h.Of(name)[0]
 		}
 	}

@@ -94,9 +94,9 @@ type Exporter struct {
 type state struct {
 	Workload
 	// limits are those of its serving pods, by resource, in the last report that had any of its pods,
-	// which came at told.
-	limits map[string][]float64
-	told   time.Time
+	// which came at reportedAt.
+	limits     map[string][]float64
+	reportedAt time.Time
 	// peaks are the highest bounds of the load, by hour.
 	peaks map[int64]float64
 }

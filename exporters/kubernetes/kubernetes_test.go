@@ -190,7 +190,7 @@ func (x *told) hold(mode string, now ...float64) {
 		h.LeaseLeft = 0
 	}
 	for i, v := range now {
-		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Workload: "checkout", Resource: trimtab.CPU, Host: "h", Instance: fmt.Sprint(i)}, Now: trimtab.Units(v), Standing: &trimtab.Standing{}})
+		h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Workload: "checkout", Resource: trimtab.CPU, Host: "h", Instance: fmt.Sprint(i)}, Now: trimtab.Units(v), Status: &trimtab.KnobStatus{}})
 	}
 	x.e.Observe(h)
 }

@@ -50,7 +50,7 @@ func (e *Exporter) requests(workload string) bool {
 // holds reads the values of an actuator's knobs. A workload without pods keeps the limits of its
 // last ones, with which the next begin.
 func (e *Exporter) holds(h *trimtab.Holding) {
-	kept := newest.Only(h, func(k *trimtab.KnobState) bool { return e.declares(k.Workload) && k.Standing != nil })
+	kept := newest.Only(h, func(k *trimtab.KnobState) bool { return e.declares(k.Workload) && k.Status != nil })
 	e.newest.Observe(kept, e.now())
 	names := map[string]bool{}
 	for i := range kept.Targets {
@@ -59,7 +59,7 @@ func (e *Exporter) holds(h *trimtab.Holding) {
 	for name := range names {
 		if limits := e.limits(name); limits != nil {
 			s := e.workloads[name]
-			s.limits, s.told = limits, e.now()
+			s.limits, s.reportedAt = limits, e.now()
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (e *Exporter) holds(h *trimtab.Holding) {
 // enough; nil: these have none of its pods.
 func (e *Exporter) limits(workload string) (out map[string][]float64) {
 	for _, h := range e.newest.On(workload) {
-		if e.now().Sub(h.Heard()) > forgetAfter {
+		if e.now().Sub(h.ReportedAt()) > forgetAfter {
 			continue
 		}
 		for _, k := range h.Of(workload) {
@@ -78,7 +78,7 @@ func (e *Exporter) limits(workload string) (out map[string][]float64) {
 			if out == nil {
 				out = map[string][]float64{}
 			}
-			if k.Problem == "" && k.Barred == "" && k.Standing.Phase == "" && !k.InForce().Unlimited && h.LeaseLeft > 0 && !h.Paused {
+			if k.Problem == "" && k.ReadOnly == "" && k.Status.Phase == "" && !k.InForce().Unlimited && h.LeaseLeft > 0 && !h.Paused {
 				out[k.Resource] = append(out[k.Resource], k.InForce().Value)
 			}
 		}
@@ -93,7 +93,7 @@ func (e *Exporter) wanted(cluster *kube.Cluster) map[string]float64 {
 	defer e.mu.Unlock()
 	out, now := map[string]float64{}, e.now()
 	for _, s := range e.workloads {
-		if s.Mode != trimtab.Act || now.Sub(s.told) > forgetAfter {
+		if s.Mode != trimtab.Act || now.Sub(s.reportedAt) > forgetAfter {
 			continue
 		}
 		of, err := cluster.WorkloadOf(s.Ref)
@@ -137,7 +137,7 @@ func (e *Exporter) writeStarts(ctx context.Context, cluster *kube.Cluster) {
 		return
 	}
 	wanted := e.wanted(cluster)
-	if !e.heard() && e.now().Sub(e.begun) < forgetAfter {
+	if !e.hasHoldings() && e.now().Sub(e.begun) < forgetAfter {
 		return // values of an earlier process stay until the state is known
 	}
 	if err := e.setStarts(ctx, cluster.Client, wanted); err != nil {
@@ -146,12 +146,12 @@ func (e *Exporter) writeStarts(ctx context.Context, cluster *kube.Cluster) {
 	}
 }
 
-// heard reports whether the actuator has reported its knobs.
-func (e *Exporter) heard() bool {
+// hasHoldings reports whether the actuator has reported its knobs.
+func (e *Exporter) hasHoldings() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, s := range e.workloads {
-		if !s.told.IsZero() {
+		if !s.reportedAt.IsZero() {
 			return true
 		}
 	}

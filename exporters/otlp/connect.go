@@ -58,7 +58,7 @@ func (e *Exporter) openTraces(ctx context.Context, c *Config, protocol string, a
 	if err != nil {
 		return err
 	}
-	gate := &spanGate{next: next, metrics: c.Metrics, complainer: complain, room: int64(queueSize())}
+	gate := &spanGate{next: next, metrics: c.Metrics, complainer: complain, budget: int64(queueSize())}
 	batch := []sdktrace.BatchSpanProcessorOption{sdktrace.WithMaxQueueSize(queueSize())}
 	if c.Timeout > 0 {
 		batch = append(batch, sdktrace.WithExportTimeout(c.Timeout))

@@ -111,12 +111,12 @@ func (e *Exporter) run() {
 	for {
 		select {
 		case w := <-e.queue:
-			e.take(time.Now(), w)
+			e.accept(time.Now(), w)
 		case now := <-tick.C:
 			e.expire(now)
 		case <-e.quit:
 			for len(e.queue) > 0 {
-				e.take(time.Now(), <-e.queue)
+				e.accept(time.Now(), <-e.queue)
 			}
 			e.expire(time.Now().Add(Wait))
 			return
@@ -124,7 +124,7 @@ func (e *Exporter) run() {
 	}
 }
 
-func (e *Exporter) take(now time.Time, w waiting) {
+func (e *Exporter) accept(now time.Time, w waiting) {
 	e.waits.Add(-w.weight)
 	if e.figures != nil {
 		e.figures.observe(now, w.value)

@@ -95,9 +95,9 @@ func (f *figures) observe(now time.Time, value trimtab.Value) {
 
 // allocations are what a workload has in each place where that is known, in the first maxHeld of
 // them by name: the same at each push.
-func (f *figures) allocations(name string) map[newest.Place]float64 {
-	out, held := map[newest.Place]float64{}, f.newest.Given(name)
-	places := slices.SortedFunc(maps.Keys(held), newest.Place.Compare)
+func (f *figures) allocations(name string) map[newest.HostResource]float64 {
+	out, held := map[newest.HostResource]float64{}, f.newest.Given(name)
+	places := slices.SortedFunc(maps.Keys(held), newest.HostResource.Compare)
 	for _, at := range places[:min(maxHeld, len(places))] {
 		if g := held[at]; !g.Unknown {
 			out[at] = g.Amount

@@ -18,22 +18,22 @@ func TestWhatInstancesHaveIsSummedOverEachHost(t *testing.T) {
 	hear := func(host string, knobs ...trimtab.KnobState) {
 		f.observe(time.Unix(1, 0), &trimtab.Holding{Pool: "p", Host: host, Targets: knobs})
 	}
-	want := func(what string, held map[newest.Place]float64) {
+	want := func(what string, held map[newest.HostResource]float64) {
 		t.Helper()
 		if got := f.allocations("w"); !maps.Equal(got, held) {
 			t.Errorf("%s: %v, want %v", what, got, held)
 		}
 	}
-	a, b := newest.Place{Host: "a", Resource: "cpu"}, newest.Place{Host: "b", Resource: "cpu"}
+	a, b := newest.HostResource{Host: "a", Resource: "cpu"}, newest.HostResource{Host: "b", Resource: "cpu"}
 	for range 2 { // once more is no news
 		hear("a", on("a", "1", trimtab.Units(1)), on("a", "2", trimtab.Units(2)))
 		hear("b", on("b", "", trimtab.Units(4)))
-		want("on two hosts", map[newest.Place]float64{a: 3, b: 4})
+		want("on two hosts", map[newest.HostResource]float64{a: 3, b: 4})
 	}
 	hear("a", on("a", "1", trimtab.Units(1)), on("a", "2", trimtab.Unlimited()), on("a", "3", trimtab.Units(1)))
-	want("one without a limit", map[newest.Place]float64{b: 4})
+	want("one without a limit", map[newest.HostResource]float64{b: 4})
 	hear("b")
-	want("one gone", map[newest.Place]float64{})
+	want("one gone", map[newest.HostResource]float64{})
 }
 
 func TestAHostThatIsGoneHoldsNothingWhileItsWorkloadsGoOn(t *testing.T) {
@@ -60,7 +60,7 @@ func TestOfManyPlacesTheSameArePushedEachTime(t *testing.T) {
 	}
 	for range 5 {
 		got := f.allocations("w")
-		if _, last := got[newest.Place{Host: fmt.Sprintf("h%03d", maxHeld-1), Resource: "cpu"}]; len(got) != maxHeld-1 || !last {
+		if _, last := got[newest.HostResource{Host: fmt.Sprintf("h%03d", maxHeld-1), Resource: "cpu"}]; len(got) != maxHeld-1 || !last {
 			t.Fatalf("%d places, want the first %d but the one without a limit", len(got), maxHeld)
 		}
 	}

@@ -43,7 +43,7 @@ type spanGate struct {
 	next                   sdktrace.SpanExporter
 	metrics                *metric.Set
 	complainer             *complainer
-	room                   int64
+	budget                 int64
 	inside                 atomic.Int64
 	bytes                  atomic.Int64 // of what is inside
 }
@@ -55,7 +55,7 @@ func (g *spanGate) OnEnd(s sdktrace.ReadOnlySpan) {
 	}
 	weight := weighSpan(s)
 	inside, bytes := g.inside.Add(1), g.bytes.Add(weight)
-	if inside > g.room || bytes > maxSpanBytes {
+	if inside > g.budget || bytes > maxSpanBytes {
 		g.inside.Add(-1)
 		g.bytes.Add(-weight)
 		g.metrics.Counter("trimtab_otlp_spans_total", "dropped").Inc()

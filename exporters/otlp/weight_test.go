@@ -54,7 +54,7 @@ func TestValuesThatWaitAreBoundedInBytes(t *testing.T) {
 		t.Errorf("%d wait, %v dropped", waited, dropped)
 	}
 	for len(e.queue) > 0 {
-		e.take(noon, <-e.queue)
+		e.accept(noon, <-e.queue)
 	}
 	if got := e.waits.Load(); got != 0 {
 		t.Errorf("an empty queue weighs %d", got)
@@ -100,7 +100,7 @@ func (k *keeper) OnEnd(s sdktrace.ReadOnlySpan) { k.kept = append(k.kept, s) }
 
 func TestSpansThatWaitForTheEndpointAreBoundedInBytes(t *testing.T) {
 	set, keeper := metric.NewSet(), &keeper{}
-	g := &spanGate{SpanProcessor: keeper, next: tracetest.NewInMemoryExporter(), metrics: set, complainer: &complainer{}, room: 2048}
+	g := &spanGate{SpanProcessor: keeper, next: tracetest.NewInMemoryExporter(), metrics: set, complainer: &complainer{}, budget: 2048}
 	context := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{1}, TraceFlags: trace.FlagsSampled})
 	for range 100 {
 		g.OnEnd(tracetest.SpanStub{Name: "plan", SpanContext: context, Attributes: []attribute.KeyValue{attribute.String("why", strings.Repeat("x", mebibyte))}}.Snapshot())

@@ -33,7 +33,7 @@ func (e *Exporter) counters(v *trimtab.Estimate) {
 		}
 		e.counted[v.Workload] = true
 		e.countedBytes += n
-		e.room.bytes += n
+		e.usage.bytes += n
 		e.fit()
 	}
 	values := map[string]*float64{}

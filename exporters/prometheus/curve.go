@@ -84,9 +84,9 @@ func rungName(a, most float64) string {
 
 // draws reports whether the curve of a workload is exported.
 func (e *Exporter) draws(name string, w *workload) bool {
-	if !w.curve.admitted && !w.inBrief && e.room.curves < maxCurves {
+	if !w.curve.admitted && !w.inBrief && e.usage.curves < maxCurves {
 		w.curve.admitted = true
-		e.room.curves++
+		e.usage.curves++
 		e.count(name, w)
 		e.fit()
 	}

@@ -49,13 +49,13 @@ type Exporter struct {
 	// newest has the values; its estimates are dropped once they are exported. news names the
 	// workloads with an estimate since the last scrape, and audits has the newest plans with an
 	// audit, by pool.
-	newest newest.Model
-	news   map[string]bool
-	audits map[string]*trimtab.Plan
+	newest  newest.Model
+	updated map[string]bool
+	audits  map[string]*trimtab.Plan
 	// tails are the Servpods of each workload that have series, tailNews the values since the
 	// last scrape.
 	tails           map[string]*tail
-	tailNews        map[string]*colocation.Contributions
+	changedTails    map[string]*colocation.Contributions
 	pods, tailBytes int
 	// counted are the workloads that have series of performance counters.
 	counted      map[string]bool
@@ -63,8 +63,8 @@ type Exporter struct {
 	shedding     shedding
 	hosts        map[newest.HostKey]*host
 	jobHosts     map[string]*jobsHost
-	jobNews      map[string]jobsNews
-	room         room
+	changedJobs  map[string]jobsUpdate
+	usage        usage
 	names        names
 	// trace names the trace of a decision; nil: there are none.
 	trace func(pool string, epoch, sequence uint64) string
@@ -88,8 +88,8 @@ type workload struct {
 	// audited is the pool whose newest audit listed it; "": none.
 	audited string
 	// has is what it has on each host, shown the labels of the series of that.
-	has   map[newest.Place]newest.Given
-	shown map[newest.Place]bool
+	has   map[newest.HostResource]newest.Given
+	shown map[newest.HostResource]bool
 	stale bool // shown differs from has
 	// measured says that the figures of an estimate are exported.
 	measured bool
@@ -101,8 +101,8 @@ type workload struct {
 
 // New returns an exporter that sets the metrics of s.
 func New(s *metric.Set) *Exporter {
-	e := &Exporter{metrics: s, workloads: map[string]*workload{}, news: map[string]bool{}, audits: map[string]*trimtab.Plan{}, tails: map[string]*tail{}, tailNews: map[string]*colocation.Contributions{}, counted: map[string]bool{},
-		hosts: map[newest.HostKey]*host{}, newest: newest.Model{Hosts: newest.Hosts{Max: maxHosts}, MaxWorkloads: maxWorkloads}, jobHosts: map[string]*jobsHost{}, jobNews: map[string]jobsNews{}}
+	e := &Exporter{metrics: s, workloads: map[string]*workload{}, updated: map[string]bool{}, audits: map[string]*trimtab.Plan{}, tails: map[string]*tail{}, changedTails: map[string]*colocation.Contributions{}, counted: map[string]bool{},
+		hosts: map[newest.HostKey]*host{}, newest: newest.Model{Hosts: newest.Hosts{Max: maxHosts}, MaxWorkloads: maxWorkloads}, jobHosts: map[string]*jobsHost{}, changedJobs: map[string]jobsUpdate{}}
 	e.newest.Admits = func(name string) bool { return e.known(name) != nil }
 	s.Before(e.catchUp)
 	return e
@@ -115,22 +115,22 @@ func (e *Exporter) catchUp() {
 	defer e.mu.Unlock()
 	e.settle()
 	e.settleJobs()
-	for _, name := range slices.Sorted(maps.Keys(e.news)) {
+	for _, name := range slices.Sorted(maps.Keys(e.updated)) {
 		told := &e.newest.Of(name).Estimate
 		if told.Value != nil { // else it was late
 			e.estimate(told.Value, e.workloads[name])
 			told.Value = nil
 		}
 	}
-	clear(e.news)
+	clear(e.updated)
 	for _, pool := range slices.Sorted(maps.Keys(e.audits)) {
 		e.audit(e.audits[pool])
 	}
 	clear(e.audits)
-	for _, name := range slices.Sorted(maps.Keys(e.tailNews)) {
-		e.tail(e.tailNews[name])
+	for _, name := range slices.Sorted(maps.Keys(e.changedTails)) {
+		e.tail(e.changedTails[name])
 	}
-	clear(e.tailNews)
+	clear(e.changedTails)
 	for name, w := range e.workloads {
 		if e.patience > 0 && w.measured && e.newest.Of(name).Estimate.Age(time.Now()) > e.patience {
 			w.measured = false
@@ -204,16 +204,16 @@ func (e *Exporter) Observe(value trimtab.Value) {
 	switch v := value.(type) {
 	case *trimtab.Estimate:
 		if e.newest.Observe(v, time.Now()); e.known(v.Workload) != nil {
-			e.news[v.Workload] = true
+			e.updated[v.Workload] = true
 		}
 	case *colocation.Contributions:
-		if e.known(v.Workload) != nil && (e.tails[v.Workload] != nil || e.tailNews[v.Workload] != nil || len(e.tails)+len(e.tailNews) < maxTails) {
-			e.tailNews[v.Workload] = v
+		if e.known(v.Workload) != nil && (e.tails[v.Workload] != nil || e.changedTails[v.Workload] != nil || len(e.tails)+len(e.changedTails) < maxTails) {
+			e.changedTails[v.Workload] = v
 		}
 	case *colocation.Colocation:
-		e.hearJobs(v)
+		e.observeJobs(v)
 	case *trimtab.Holding:
-		e.hear(v)
+		e.observeHolding(v)
 	case *trimtab.Plan:
 		e.plan(v)
 	case *trimtab.Outcome:
@@ -262,7 +262,7 @@ func (e *Exporter) estimate(v *trimtab.Estimate, w *workload) {
 	e.set("trimtab_workload_estimate_timestamp_seconds", &seen, v.Workload)
 	e.expected(v, w)
 	if more := e.shedding.export(e.metrics, v, w); more > 0 {
-		e.room.bytes += more
+		e.usage.bytes += more
 		e.fit()
 	}
 	e.counters(v)

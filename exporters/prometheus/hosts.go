@@ -29,8 +29,8 @@ type host struct {
 	resources map[string]bool
 }
 
-// hear keeps the newest report of a host.
-func (e *Exporter) hear(said *trimtab.Holding) {
+// observeHolding keeps the newest report of a host.
+func (e *Exporter) observeHolding(said *trimtab.Holding) {
 	key := newest.HostKey{Pool: said.Pool, Name: said.Host}
 	h := e.hosts[key]
 	if h == nil {
@@ -39,7 +39,7 @@ func (e *Exporter) hear(said *trimtab.Holding) {
 		}
 		h = &host{resources: map[string]bool{}}
 		e.hosts[key] = h
-		e.room.bytes += bytesOf(key)
+		e.usage.bytes += bytesOf(key)
 	}
 	h.fresh = true
 	e.changed(e.newest.Observe(said, time.Now()))
@@ -69,7 +69,7 @@ func (e *Exporter) settle() {
 	for _, name := range slices.Sorted(maps.Keys(e.workloads)) {
 		if w := e.workloads[name]; w.stale {
 			w.has = e.newest.Given(name)
-			maps.DeleteFunc(w.has, func(at newest.Place, _ newest.Given) bool { return e.names.resource(at.Resource) != at.Resource })
+			maps.DeleteFunc(w.has, func(at newest.HostResource, _ newest.Given) bool { return e.names.resource(at.Resource) != at.Resource })
 			e.count(name, w)
 		}
 	}
@@ -91,13 +91,13 @@ func (e *Exporter) forget(key newest.HostKey, is *newest.Host) {
 	for _, name := range []string{"trimtab_host_knobs", "trimtab_host_unusable_knobs", "trimtab_host_timestamp_seconds"} {
 		e.metrics.Forget(name, key.Pool, key.Name)
 	}
-	e.room.bytes -= bytesOf(key)
+	e.usage.bytes -= bytesOf(key)
 	delete(e.hosts, key)
 }
 
-// places are the series of a workload's allocation: one for each host, or one for each resource
+// byHostResource are the series of a workload's allocation: one for each host, or one for each resource
 // over all hosts.
-func (w *workload) places() map[newest.Place]newest.Given {
+func (w *workload) byHostResource() map[newest.HostResource]newest.Given {
 	all := w.sums()
 	if len(w.has) == len(all) || !w.inBrief && len(w.has) <= maxSpread {
 		return w.has
@@ -106,8 +106,8 @@ func (w *workload) places() map[newest.Place]newest.Given {
 }
 
 // sums returns the sums over all hosts, by resource.
-func (w *workload) sums() map[newest.Place]newest.Given {
-	all := make(map[newest.Place]newest.Given, 1)
+func (w *workload) sums() map[newest.HostResource]newest.Given {
+	all := make(map[newest.HostResource]newest.Given, 1)
 	for at, g := range w.has {
 		at.Host = ""
 		sum := all[at]
@@ -119,8 +119,8 @@ func (w *workload) sums() map[newest.Place]newest.Given {
 
 // allocate exports the allocation of a workload.
 func (e *Exporter) allocate(name string, w *workload) {
-	shown := map[newest.Place]bool{}
-	for at, g := range w.places() {
+	shown := map[newest.HostResource]bool{}
+	for at, g := range w.byHostResource() {
 		if g.Unknown || math.IsInf(g.Amount, 0) {
 			continue
 		}

@@ -72,11 +72,11 @@ func TestAHostThatIsNoLongerHeardOfIsForgotten(t *testing.T) {
 		e := New(set)
 		e.Observe(says("a", on("a", "shop", "", 2)))
 		wants(t, set, `trimtab_host_given{host="a"`, `trimtab_workload_allocation{host="a"`)
-		empty := e.room.bytes
+		empty := e.usage.bytes
 		time.Sleep(forgotten + time.Second)
 		wants(t, set, `no host="a"`)
-		if len(e.hosts) != 0 || e.newest.Len() != 0 || e.room.bytes >= empty {
-			t.Errorf("%d hosts, %d known, %d bytes of %d are left", len(e.hosts), e.newest.Len(), e.room.bytes, empty)
+		if len(e.hosts) != 0 || e.newest.Len() != 0 || e.usage.bytes >= empty {
+			t.Errorf("%d hosts, %d known, %d bytes of %d are left", len(e.hosts), e.newest.Len(), e.usage.bytes, empty)
 		}
 	})
 }
@@ -116,7 +116,7 @@ func TestAFleetHasFiveMegabytesOfMetrics(t *testing.T) {
 	for _, name := range []string{"service-%05d", "a-cluster-of-ours/some-namespace/service-%05d"} {
 		set, e := fleet(10_000, name)
 		text := exposition(t, set)
-		t.Logf("%s: %d bytes, %d counted, %d workloads in full", name, len(text), e.room.bytes, len(e.room.full))
+		t.Logf("%s: %d bytes, %d counted, %d workloads in full", name, len(text), e.usage.bytes, len(e.usage.full))
 		if len(text) > 4_700_000 { // stages and process have 0.3 MB
 			t.Errorf("%s: %d bytes of workloads and hosts", name, len(text))
 		}
@@ -137,7 +137,7 @@ func TestNamesWithoutEndHaveNoSeriesWithoutEnd(t *testing.T) {
 		e.Observe(&trimtab.Estimate{Workload: name, Time: noon, Hold: &trimtab.Held{Code: codes.HeldMissing}})
 	}
 	if got := len(exposition(t, set)); got > 5_000_000 || got < 2_000_000 {
-		t.Errorf("%d bytes, %d counted", got, e.room.bytes)
+		t.Errorf("%d bytes, %d counted", got, e.usage.bytes)
 	}
 }
 
@@ -146,9 +146,9 @@ func TestMetricsGrowWithTheKnobsUntilTheyAreInBrief(t *testing.T) {
 	for _, workloads := range []int{500, 1000, 2000, 4000} {
 		set, e := fleet(workloads, "service-%05d")
 		got := len(exposition(t, set))
-		t.Logf("%5d workloads, %5d knobs: %7d bytes, %d in brief", workloads, 2*workloads, got, e.room.inBrief)
-		if got < before || e.room.inBrief == 0 && got > e.room.bytes+200_000 {
-			t.Errorf("%d bytes of %d workloads, %d counted, after %d", got, workloads, e.room.bytes, before)
+		t.Logf("%5d workloads, %5d knobs: %7d bytes, %d in brief", workloads, 2*workloads, got, e.usage.inBrief)
+		if got < before || e.usage.inBrief == 0 && got > e.usage.bytes+200_000 {
+			t.Errorf("%d bytes of %d workloads, %d counted, after %d", got, workloads, e.usage.bytes, before)
 		}
 		before = got
 	}
@@ -157,13 +157,13 @@ func TestMetricsGrowWithTheKnobsUntilTheyAreInBrief(t *testing.T) {
 func TestTheFirstWorkloadsOfTheConfigurationAreInFull(t *testing.T) {
 	set, e := fleet(6000, "a-cluster-of-ours/service-%05d")
 	e.catchUp()
-	full := len(e.room.full)
-	if full < 100 || full == 6000 || full+e.room.inBrief != 6000 {
-		t.Fatalf("%d in full, %d in brief", full, e.room.inBrief)
+	full := len(e.usage.full)
+	if full < 100 || full == 6000 || full+e.usage.inBrief != 6000 {
+		t.Fatalf("%d in full, %d in brief", full, e.usage.inBrief)
 	}
 	first, last := "a-cluster-of-ours/service-00000", "a-cluster-of-ours/service-05999"
 	wants(t, set, `trimtab_workload_load{workload="`+first+`"}`, `no trimtab_workload_load{workload="`+last+`"}`, `no trimtab_workload_decisions_total{direction="raise",mode="act",workload="`+last+`"}`,
-		`trimtab_workload_performance{workload="`+last+`"}`, `trimtab_workload_allocation{host="",resource="cpu",workload="`+last+`"}`, fmt.Sprintf("trimtab_exporter_brief_workloads %d", e.room.inBrief))
+		`trimtab_workload_performance{workload="`+last+`"}`, `trimtab_workload_allocation{host="",resource="cpu",workload="`+last+`"}`, fmt.Sprintf("trimtab_exporter_brief_workloads %d", e.usage.inBrief))
 	e.Configure([]Workload{{Name: last, SLO: .95}})
 	third := 1.0 / 3
 	e.Observe(&trimtab.Estimate{Workload: last, Time: noon, Load: &trimtab.LoadForecast{Now: third}})

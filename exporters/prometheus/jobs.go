@@ -11,7 +11,7 @@ import (
 
 // jobsHost is what is exported of the best-effort jobs of one host.
 type jobsHost struct {
-	heard     time.Time
+	arrived   time.Time
 	verb      string
 	resources map[string]bool
 }
@@ -23,25 +23,25 @@ func jobsBytes(host string, resources int) int { return (9 + 2*resources) * (75 
 // maxJobResources bounds the resources of a host's jobs: there are eight.
 const maxJobResources = 8
 
-// jobsNews is the newest report of a host, exported at the next scrape.
-type jobsNews struct {
-	said  *colocation.Colocation
-	heard time.Time
+// jobsUpdate is the newest report of a host, exported at the next scrape.
+type jobsUpdate struct {
+	said    *colocation.Colocation
+	arrived time.Time
 }
 
-// hearJobs keeps the newest report of a host.
-func (e *Exporter) hearJobs(c *colocation.Colocation) {
-	if _, known := e.jobNews[c.Host]; known || len(e.jobNews) < maxHosts {
-		e.jobNews[c.Host] = jobsNews{c, time.Now()}
+// observeJobs keeps the newest report of a host.
+func (e *Exporter) observeJobs(c *colocation.Colocation) {
+	if _, known := e.changedJobs[c.Host]; known || len(e.changedJobs) < maxHosts {
+		e.changedJobs[c.Host] = jobsUpdate{c, time.Now()}
 	}
 }
 
-// makeRoom reduces workloads to the brief series until bytes more fit, and reports whether they do.
-func (e *Exporter) makeRoom(bytes int) bool {
-	e.room.bytes += bytes
+// evictFor reduces workloads to the brief series until bytes more fit, and reports whether they do.
+func (e *Exporter) evictFor(bytes int) bool {
+	e.usage.bytes += bytes
 	e.fit()
-	fits := e.room.bytes <= maxBytes
-	e.room.bytes -= bytes
+	fits := e.usage.bytes <= maxBytes
+	e.usage.bytes -= bytes
 	return fits
 }
 
@@ -49,14 +49,14 @@ func (e *Exporter) makeRoom(bytes int) bool {
 func (e *Exporter) jobs(c *colocation.Colocation, heard time.Time) {
 	h := e.jobHosts[c.Host]
 	if h == nil {
-		if len(e.jobHosts) >= maxHosts || !e.makeRoom(jobsBytes(c.Host, 2)) {
+		if len(e.jobHosts) >= maxHosts || !e.evictFor(jobsBytes(c.Host, 2)) {
 			return
 		}
 		h = &jobsHost{resources: map[string]bool{}}
 		e.jobHosts[c.Host] = h
-		e.room.bytes += jobsBytes(c.Host, 0)
+		e.usage.bytes += jobsBytes(c.Host, 0)
 	}
-	h.heard = heard
+	h.arrived = heard
 	e.metrics.Gauge("trimtab_host_jobs", c.Host, "running").Set(float64(c.Running))
 	e.metrics.Gauge("trimtab_host_jobs", c.Host, "suspended").Set(float64(c.Suspended))
 	e.metrics.Gauge("trimtab_host_jobs_killed", c.Host).Set(float64(c.Kills))
@@ -79,7 +79,7 @@ func (e *Exporter) jobs(c *colocation.Colocation, heard time.Time) {
 			}
 			if !h.resources[resource] {
 				h.resources[resource] = true
-				e.room.bytes += jobsBytes(c.Host, 1) - jobsBytes(c.Host, 0)
+				e.usage.bytes += jobsBytes(c.Host, 1) - jobsBytes(c.Host, 0)
 			}
 			e.metrics.Gauge(name, c.Host, resource).Set(digits(v))
 		}
@@ -127,17 +127,17 @@ func (e *Exporter) forgetJobs(host string, h *jobsHost, resource string) {
 	delete(h.resources, resource)
 	e.metrics.Forget("trimtab_host_jobs_used", host, resource)
 	e.metrics.Forget("trimtab_host_jobs_capacity", host, resource)
-	e.room.bytes -= jobsBytes(host, 1) - jobsBytes(host, 0)
+	e.usage.bytes -= jobsBytes(host, 1) - jobsBytes(host, 0)
 }
 
 // settleJobs reads the new reports of all hosts, and forgets hosts that were silent for long.
 func (e *Exporter) settleJobs() {
-	for _, name := range slices.Sorted(maps.Keys(e.jobNews)) {
-		e.jobs(e.jobNews[name].said, e.jobNews[name].heard)
+	for _, name := range slices.Sorted(maps.Keys(e.changedJobs)) {
+		e.jobs(e.changedJobs[name].said, e.changedJobs[name].arrived)
 	}
-	clear(e.jobNews)
+	clear(e.changedJobs)
 	for name, h := range e.jobHosts {
-		if time.Since(h.heard) <= forgotten {
+		if time.Since(h.arrived) <= forgotten {
 			continue
 		}
 		for resource := range h.resources {
@@ -151,7 +151,7 @@ func (e *Exporter) settleJobs() {
 		for _, series := range []string{"killed", "lost_core_seconds", "given_core_seconds", "slack_ratio", "timestamp_seconds"} {
 			e.metrics.Forget("trimtab_host_jobs_"+series, name)
 		}
-		e.room.bytes -= jobsBytes(name, 0)
+		e.usage.bytes -= jobsBytes(name, 0)
 		delete(e.jobHosts, name)
 	}
 }

@@ -28,8 +28,8 @@ func TestTheJobsOfEachHostAreExportedAndGoWithIt(t *testing.T) {
 		wants(t, set, `trimtab_host_jobs_decision{host="a",verb="paused"} 1`, `no verb="AllowBEGrowth"`, `no trimtab_host_jobs_used{`, `no trimtab_host_jobs_slack_ratio{`, `trimtab_host_jobs_capacity{host="a",resource="memory"} 7`)
 		time.Sleep(forgotten + time.Second)
 		wants(t, set, `no trimtab_host_jobs{`, `no trimtab_host_jobs_capacity{`, `no trimtab_host_jobs_decision{`, `no trimtab_host_jobs_timestamp_seconds{`)
-		if e.room.bytes != 0 || len(e.jobHosts) != 0 {
-			t.Errorf("%d bytes, %d hosts", e.room.bytes, len(e.jobHosts))
+		if e.usage.bytes != 0 || len(e.jobHosts) != 0 {
+			t.Errorf("%d bytes, %d hosts", e.usage.bytes, len(e.jobHosts))
 		}
 	})
 }
@@ -48,7 +48,7 @@ func TestJobsOfAFleetStayWithinWhatMetricsMayTake(t *testing.T) {
 			e.Observe(busy(fmt.Sprintf("node-%05d", n)))
 		}
 		text := exposition(t, set)
-		t.Logf("%d workloads: %d bytes, %d counted, the jobs of %d hosts", workloads, len(text), e.room.bytes, len(e.jobHosts))
+		t.Logf("%d workloads: %d bytes, %d counted, the jobs of %d hosts", workloads, len(text), e.usage.bytes, len(e.jobHosts))
 		if len(text) > 4_700_000 || workloads == 100 && len(e.jobHosts) != 1000 {
 			t.Errorf("%d workloads: %d bytes, the jobs of %d hosts", workloads, len(text), len(e.jobHosts))
 		}

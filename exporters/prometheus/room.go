@@ -53,8 +53,8 @@ func pairs(first, second []string) (out [][]string) {
 	return out
 }
 
-// room counts the bytes and the series in use.
-type room struct {
+// usage counts the bytes and the series in use.
+type usage struct {
 	bytes, curves int
 	// full are the workloads with all series, in the order in which they came; the last is
 	// reduced first.
@@ -88,7 +88,7 @@ func length(r *metric.Row) int {
 }
 
 // measure computes from the table of metrics how much a workload's series use.
-func (r *room) measure() {
+func (r *usage) measure() {
 	for _, row := range metric.Table() {
 		if !strings.HasPrefix(row.Name, "trimtab_workload_") {
 			continue
@@ -103,7 +103,7 @@ func (r *room) measure() {
 }
 
 // of returns about how many bytes a workload's series take.
-func (r *room) of(name string, w *workload) int {
+func (r *usage) of(name string, w *workload) int {
 	all := r.briefly
 	if !w.inBrief {
 		all = r.fully
@@ -112,7 +112,7 @@ func (r *room) of(name string, w *workload) int {
 		all.series, all.bytes = all.series+rungs, all.bytes+rungs*(len("trimtab_workload_curve_performance{workload,allocation}")+value+16)
 	}
 	n := all.bytes + all.series*len(name)
-	for at := range w.places() {
+	for at := range w.byHostResource() {
 		n += len("trimtab_workload_allocation{workload,host,resource}") + value + 12 + len(name) + len(at.Host) + len(at.Resource)
 	}
 	return n
@@ -121,7 +121,7 @@ func (r *room) of(name string, w *workload) int {
 // admit adds a new workload. It returns false where its series do not fit though all others are
 // reduced.
 func (e *Exporter) admit(name string, w *workload) bool {
-	r := &e.room
+	r := &e.usage
 	if r.other == nil {
 		r.measure()
 	}
@@ -140,14 +140,14 @@ func (e *Exporter) admit(name string, w *workload) bool {
 
 // count updates the bytes of a workload.
 func (e *Exporter) count(name string, w *workload) {
-	now := e.room.of(name, w)
-	e.room.bytes += now - w.counted
+	now := e.usage.of(name, w)
+	e.usage.bytes += now - w.counted
 	w.counted = now
 }
 
 // fit reduces the last workloads to the series in brief until all fit.
 func (e *Exporter) fit() {
-	r := &e.room
+	r := &e.usage
 	for r.bytes > maxBytes && len(r.full) > 0 {
 		last := r.full[len(r.full)-1]
 		r.full = r.full[:len(r.full)-1]
@@ -173,7 +173,7 @@ func (e *Exporter) fit() {
 // readmit gives workloads all series again while they fit: in order of configuration, then by
 // name.
 func (e *Exporter) readmit(declared []Workload) {
-	r := &e.room
+	r := &e.usage
 	r.full = r.full[:0]
 	listed := map[string]bool{}
 	add := func(name string) {
@@ -201,7 +201,7 @@ func (e *Exporter) readmit(declared []Workload) {
 // leavesOut reports whether a metric is one that the workload among the labels has
 // not, being in brief.
 func (e *Exporter) leavesOut(name string, labels []string) bool {
-	if e.room.inBrief == 0 || !strings.HasPrefix(name, "trimtab_workload_") {
+	if e.usage.inBrief == 0 || !strings.HasPrefix(name, "trimtab_workload_") {
 		return false
 	}
 	w := e.workloads[labels[0]]

@@ -24,13 +24,13 @@ func podBytes(workload string, key [2]string) int {
 	return len(podMetrics()) * (80 + len(workload) + len(key[0]) + len(key[1]))
 }
 
-// takeTail reserves bytes for series of tails, and reports whether they fit.
-func (e *Exporter) takeTail(n int) bool {
+// reserveTail reserves bytes for series of tails, and reports whether they fit.
+func (e *Exporter) reserveTail(n int) bool {
 	if e.tailBytes+n > maxTailBytes {
 		return false
 	}
 	e.tailBytes += n
-	e.room.bytes += n
+	e.usage.bytes += n
 	if n > 0 {
 		e.fit()
 	}
@@ -41,7 +41,7 @@ func (e *Exporter) takeTail(n int) bool {
 func (e *Exporter) tail(c *colocation.Contributions) {
 	t := e.tails[c.Workload]
 	if t == nil {
-		if len(e.tails) >= maxTails || !e.takeTail(4*(60+len(c.Workload))) {
+		if len(e.tails) >= maxTails || !e.reserveTail(4*(60+len(c.Workload))) {
 			return
 		}
 		t = &tail{pods: map[[2]string]bool{}}
@@ -76,7 +76,7 @@ func (e *Exporter) tail(c *colocation.Contributions) {
 		key := [2]string{s.Component, s.Host}
 		seen[key] = true
 		if !t.pods[key] {
-			if e.pods >= maxPods || !e.takeTail(podBytes(c.Workload, key)) {
+			if e.pods >= maxPods || !e.reserveTail(podBytes(c.Workload, key)) {
 				continue
 			}
 			e.pods++
@@ -96,7 +96,7 @@ func (e *Exporter) tail(c *colocation.Contributions) {
 		}
 		delete(t.pods, key)
 		e.pods--
-		e.takeTail(-podBytes(c.Workload, key))
+		e.reserveTail(-podBytes(c.Workload, key))
 		for _, name := range podMetrics() {
 			e.set(name, nil, c.Workload, key[0], key[1])
 		}

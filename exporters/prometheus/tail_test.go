@@ -45,12 +45,12 @@ func TestContributionsSetNoMetricsBeforeSomebodyLooks(t *testing.T) {
 		e.Observe(&colocation.Contributions{Workload: fmt.Sprint(n), Time: noon})
 		e.Observe(&colocation.Contributions{Workload: "shop", Time: noon.Add(time.Duration(n) * time.Second)})
 	}
-	if len(e.tails) != 0 || len(e.tailNews) > maxTails {
-		t.Errorf("series of %d workloads, and the news of %d wait", len(e.tails), len(e.tailNews))
+	if len(e.tails) != 0 || len(e.changedTails) > maxTails {
+		t.Errorf("series of %d workloads, and the news of %d wait", len(e.tails), len(e.changedTails))
 	}
 	e.catchUp()
-	if len(e.tails) == 0 || len(e.tailNews) != 0 {
-		t.Errorf("after a look: series of %d workloads, and the news of %d wait", len(e.tails), len(e.tailNews))
+	if len(e.tails) == 0 || len(e.changedTails) != 0 {
+		t.Errorf("after a look: series of %d workloads, and the news of %d wait", len(e.tails), len(e.changedTails))
 	}
 }
 

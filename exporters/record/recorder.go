@@ -74,11 +74,11 @@ type Recorder struct {
 	done   chan struct{}
 
 	// Those below belong to its goroutine, lost but for its lock.
-	store   *store
-	open    *segment
-	paused  time.Time // when the disk failed last
-	told    time.Time // when losses were last logged
-	written float64   // lines since the last count
+	store    *store
+	open     *segment
+	paused   time.Time // when the disk failed last
+	warnedAt time.Time // when losses were last logged
+	written  float64   // lines since the last count
 
 	mu   sync.Mutex
 	lost uint64 // calls dropped since the last line
@@ -102,8 +102,8 @@ func Start(c Config) (*Recorder, error) {
 	return r, nil
 }
 
-// take queues one call and never blocks.
-func (r *Recorder) take(c call) {
+// record queues one call and never blocks.
+func (r *Recorder) record(c call) {
 	select {
 	case r.queue <- c:
 	default:
@@ -262,8 +262,8 @@ func (r *Recorder) fail(err error) {
 
 // complain logs at most once a minute.
 func (r *Recorder) complain(err error) {
-	if now := time.Now(); r.told.IsZero() || now.Sub(r.told) >= time.Minute {
-		r.told = now
+	if now := time.Now(); r.warnedAt.IsZero() || now.Sub(r.warnedAt) >= time.Minute {
+		r.warnedAt = now
 		r.config.Logger.Warn("recording is interrupted", "dir", r.config.Dir, "err", err)
 	}
 }

@@ -32,7 +32,7 @@ func (t *Tap) Step(now time.Time, in trimtab.Value) (out []trimtab.Value) {
 		return t.step.Step(now, in)
 	}
 	// Deferred, so that the input of a step that panics is recorded too.
-	defer func() { r.take(call{stage: t.stage, now: now, in: in, out: out}) }()
+	defer func() { r.record(call{stage: t.stage, now: now, in: in, out: out}) }()
 	return t.step.Step(now, in)
 }
 
@@ -54,7 +54,7 @@ func (t *Tap) begin(now time.Time) *Recorder {
 			lines = append(lines, &Line{Received: now, Stage: t.stage, Role: Restore, Name: name, State: states[name]})
 		}
 	}
-	r.take(call{stage: t.stage, now: now, lines: lines})
+	r.record(call{stage: t.stage, now: now, lines: lines})
 	return r
 }
 
@@ -91,7 +91,7 @@ func (t *Tap) Restore(name string, state []byte) error {
 	// A state comes before the first call, with no time of its own.
 	now := time.Now().UTC()
 	if r := t.begin(now); r != nil {
-		r.take(call{stage: t.stage, now: now, lines: []*Line{{Received: now, Stage: t.stage, Role: Restore, Name: name, State: slices.Clone(state)}}})
+		r.record(call{stage: t.stage, now: now, lines: []*Line{{Received: now, Stage: t.stage, Role: Restore, Name: name, State: slices.Clone(state)}}})
 	}
 	return s.Restore(name, state)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
 	"github.com/trimtab/trimtab/config"
-	tell "github.com/trimtab/trimtab/exporters/kubernetes"
+	kubeexport "github.com/trimtab/trimtab/exporters/kubernetes"
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
@@ -30,9 +30,9 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 	c := &clusterCheck{client: client, out: out}
 	needs := kube.Needs{Namespaces: cfg.Watched(), Journal: cfg.Kubernetes.Journal, JournalName: kubernetes.JournalName(cfg.Pool.Name)}
 	told := cfg.Exporters.Kubernetes
-	needs.Recommend, needs.Events = told.Recommender != "", told.Events == tell.AllEvents
+	needs.Recommend, needs.Events = told.Recommender != "", told.Events == kubeexport.AllEvents
 	if told.StartValues != "" {
-		needs.Starts, needs.StartsName = told.StartValues, tell.StartValuesName(cfg.Pool.Name)
+		needs.Starts, needs.StartsName = told.StartValues, kubeexport.StartValuesName(cfg.Pool.Name)
 		c.starts(ctx, version, needs.Starts, needs.StartsName)
 	}
 	for i := range cfg.Workloads {
@@ -44,10 +44,10 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 		if w.Knob.Kubernetes == nil {
 			continue
 		}
-		kind, _, _ := cfg.Place(&w.Knob)
+		kind, _, _ := cfg.Location(&w.Knob)
 		_, _, _, both := w.Knob.Scale()
 		if w.Mode == trimtab.Act {
-			needs.Events = needs.Events || told.Events != tell.NoEvents
+			needs.Events = needs.Events || told.Events != kubeexport.NoEvents
 			needs.Resize = needs.Resize || kind == kubernetes.PodsKind
 			needs.Scale = needs.Scale || kind == kubernetes.ScaleKind || both
 		}

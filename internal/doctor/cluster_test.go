@@ -159,7 +159,7 @@ func TestTheCheckOfAClusterSaysWhatOfTheCPUIsSet(t *testing.T) {
 			t.Errorf("%s: it says\n%s", name, out.String())
 		}
 		level := map[bool]string{true: FoundOK, false: FoundBad}[test.works]
-		for _, found := range [][]Finding{Servers(t.Context(), cfg, Place{Host: "h"}), Examine(t.Context(), cfg, Place{Host: "h"})} {
+		for _, found := range [][]Finding{Servers(t.Context(), cfg, Location{Host: "h"}), Examine(t.Context(), cfg, Location{Host: "h"})} {
 			if !slices.ContainsFunc(found, func(f Finding) bool {
 				return f.Area == "kubernetes" && f.Level == level && strings.Contains(f.Text, test.says)
 			}) {

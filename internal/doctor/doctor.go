@@ -1,7 +1,7 @@
 // Package doctor checks whether a configuration would work on this host, with the servers that it
 // names, and in its cluster. It returns a list of [Finding]s.
 //
-//	found := doctor.Examine(ctx, cfg, doctor.Place{Role: natsbus.Agent})
+//	found := doctor.Examine(ctx, cfg, doctor.Location{Role: natsbus.Agent})
 //
 // It uses the same requests as the parts of the program, and changes nothing.
 package doctor
@@ -56,8 +56,8 @@ const (
 	FoundBad  = "bad"
 )
 
-// Place says for which process to check.
-type Place struct {
+// Location says for which process to check.
+type Location struct {
 	// Role is the one of that process; empty: all of them.
 	Role natsbus.Role
 	// Host is the name of the host; empty: its host name.
@@ -68,7 +68,7 @@ type Place struct {
 type visit struct {
 	ctx   context.Context
 	cfg   *config.Config
-	place Place
+	place Location
 	// missing knobs are no error: they may be on another host
 	here  bool
 	found []Finding
@@ -88,7 +88,7 @@ func (v *visit) failed(area, subject string, err error, advice string) {
 	v.add(area, subject, FoundBad, strings.ReplaceAll(err.Error(), "\n", "; "), advice)
 }
 
-func newVisit(ctx context.Context, cfg *config.Config, p Place) *visit {
+func newVisit(ctx context.Context, cfg *config.Config, p Location) *visit {
 	if p.Host == "" {
 		p.Host, _ = os.Hostname() // without one, knobs that name a host are not this host's
 	}
@@ -97,7 +97,7 @@ func newVisit(ctx context.Context, cfg *config.Config, p Place) *visit {
 
 // Servers checks the servers that a configuration names: whether they answer, accept the
 // credentials, and answer each query with a usable number. It changes nothing.
-func Servers(ctx context.Context, cfg *config.Config, p Place) []Finding {
+func Servers(ctx context.Context, cfg *config.Config, p Location) []Finding {
 	v := newVisit(ctx, cfg, p)
 	v.nats()
 	v.prometheus()
@@ -108,7 +108,7 @@ func Servers(ctx context.Context, cfg *config.Config, p Place) []Finding {
 // Examine does [Servers], and also checks this host: the rights on each knob, the clock, the
 // storage, the addresses to listen on, and the measurements. It writes nothing but an empty file
 // in the storage directory, which it removes at once.
-func Examine(ctx context.Context, cfg *config.Config, p Place) []Finding {
+func Examine(ctx context.Context, cfg *config.Config, p Location) []Finding {
 	v := newVisit(ctx, cfg, p)
 	v.nats()
 	v.prometheus()
@@ -451,10 +451,10 @@ func (v *visit) measured() {
 	case err != nil:
 		v.failed("measure", "measure.perf", err, "run trimtab perf-counter by hand: it says what stops it")
 	case len(a.Software) == 0:
-		v.add("measure", "measure.perf", FoundBad, "no performance counter can be opened with the rights of the process that counts, CAP_PERFMON at most: "+strings.Join(a.Lacks, "; "),
+		v.add("measure", "measure.perf", FoundBad, "no performance counter can be opened with the rights of the process that counts, CAP_PERFMON at most: "+strings.Join(a.Missing, "; "),
 			"run the agent as root or with CAP_PERFMON; where kernel.perf_event_paranoid is over 2, as on Debian, set it to 2, too")
 	case len(a.Hardware) == 0:
-		v.add("measure", "measure.perf", FoundNote, "software events only: "+strings.Join(a.Lacks, "; "), "a virtual machine often has no hardware counters")
+		v.add("measure", "measure.perf", FoundNote, "software events only: "+strings.Join(a.Missing, "; "), "a virtual machine often has no hardware counters")
 	default:
 		v.add("measure", "measure.perf", FoundOK, fmt.Sprintf("%d hardware and %d software events", len(a.Hardware), len(a.Software)), "")
 	}

@@ -64,7 +64,7 @@ func TestTheDoctorSaysOfCountersWhatTheProcessThatCountsSays(t *testing.T) {
 func TestTheDoctorSaysThatASourceIsNotThereAndWhatToDo(t *testing.T) {
 	cfg := &config.Config{}
 	cfg.Measure.Sources = map[string]string{"dcgm": "http://127.0.0.1:1/metrics"}
-	v := newVisit(t.Context(), cfg, Place{Host: "h"})
+	v := newVisit(t.Context(), cfg, Location{Host: "h"})
 	v.measured()
 	if len(v.found) != 1 || v.found[0].Level != FoundBad || v.found[0].Subject != "measure.sources.dcgm" || !strings.Contains(v.found[0].Text, "no DCGM exporter at http://127.0.0.1:1/metrics") {
 		t.Errorf("%v", v.found)

@@ -21,7 +21,7 @@ import (
 // NotInForce returns the parts of a configuration that would have no effect on this host, as far as
 // reading shows. It leaves out objects that do not exist here, since they may be on another host.
 func NotInForce(ctx context.Context, cfg *config.Config) []Finding {
-	v := newVisit(ctx, cfg, Place{})
+	v := newVisit(ctx, cfg, Location{})
 	v.here = true
 	v.fast()
 	v.beside()

@@ -42,7 +42,7 @@ workloads:
 
 func TestDoctorAndCheckSayThatTheGroupAboveCannotBeSet(t *testing.T) {
 	cfg := fastFile(t, true)
-	for name, found := range map[string][]Finding{"check": NotInForce(t.Context(), cfg), "doctor": Examine(t.Context(), cfg, Place{Host: "h"})} {
+	for name, found := range map[string][]Finding{"check": NotInForce(t.Context(), cfg), "doctor": Examine(t.Context(), cfg, Location{Host: "h"})} {
 		said := false
 		for _, f := range found {
 			said = said || f.Subject == "fast.parent" && f.Level == FoundBad && strings.Contains(f.Text, "belongs to the systemd unit shop.slice") && strings.Contains(f.Hint, "take fast.parent out")

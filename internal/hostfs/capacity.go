@@ -26,7 +26,7 @@ func CPUs(root string) (float64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("measure cores: %w", err)
 	}
-	sets, _ := enclosing(Twin(root, "cpuset")) // version 2 has them in root itself
+	sets, _ := enclosing(Sibling(root, "cpuset")) // version 2 has them in root itself
 	return cpus(all, append(sets, all...), "/sys/devices/system/cpu/online"), nil
 }
 
@@ -62,7 +62,7 @@ func cpus(groups, sets []string, online string) float64 {
 // the installed memory and the limits of root and of the groups above it. The error is
 // trimtab.ErrUnsupported if root is no control group of a kernel.
 func Memory(root string) (float64, error) {
-	if twin := Twin(root, "memory"); twin != "" {
+	if twin := Sibling(root, "memory"); twin != "" {
 		root = twin
 	}
 	groups, err := enclosing(root)

@@ -79,12 +79,12 @@ func (r *Root) QuotaIn(ctx context.Context, group string) (Quota, error) {
 
 // Accounting returns the directory that accounts CPU time for the groups in root if that is
 // another one (version 1 may mount cpuacct beside cpu); else "".
-func Accounting(root string) string { return Twin(root, "cpuacct") }
+func Accounting(root string) string { return Sibling(root, "cpuacct") }
 
-// Twin returns the directory of another version 1 controller for the groups in root, which lies
+// Sibling returns the directory of another version 1 controller for the groups in root, which lies
 // in the hierarchy of the cpu controller: "" if root has no path element named cpu (alone or with
 // others, as in cpu,cpuacct), if there is no such directory, or if it is the same one.
-func Twin(root, controller string) string {
+func Sibling(root, controller string) string {
 	clean := filepath.Clean(root)
 	parts := strings.Split(clean, "/")
 	at := slices.IndexFunc(parts, func(p string) bool { return slices.Contains(strings.Split(p, ","), "cpu") })

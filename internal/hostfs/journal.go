@@ -237,7 +237,7 @@ func (j *Journal) append(records ...record) error {
 func (j *Journal) write(b []byte) error {
 	var errs [2]error
 	for i, c := range j.copies {
-		if errs[i] = j.room(c, j.copies[1-i], len(b)); errs[i] == nil {
+		if errs[i] = j.makeSpace(c, j.copies[1-i], len(b)); errs[i] == nil {
 			errs[i] = c.append(b)
 		}
 	}
@@ -260,9 +260,9 @@ func (c *copyFile) append(b []byte) error {
 	return c.file.Sync()
 }
 
-// room makes c complete, with space for more bytes: it appends the missing records if they fit,
+// makeSpace makes c complete, with space for more bytes: it appends the missing records if they fit,
 // else it rewrites the copy.
-func (j *Journal) room(c, other *copyFile, more int) error {
+func (j *Journal) makeSpace(c, other *copyFile, more int) error {
 	if err := c.there(); err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (f *JournalFollower) follow(i int) error {
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("follow journal: %w", err)
 		}
-		if c.take(f.buf[:n], f.newest) > 0 {
+		if c.apply(f.buf[:n], f.newest) > 0 {
 			continue
 		}
 		// Behind its last record a journal is empty. Else it is damaged, or being written.
@@ -111,8 +111,8 @@ func (f *JournalFollower) follow(i int) error {
 	}
 }
 
-// take reads the records at the tail, and returns their length in bytes.
-func (c *followed) take(b []byte, newest map[string]record) (took int) {
+// apply reads the records at the tail, and returns their length in bytes.
+func (c *followed) apply(b []byte, newest map[string]record) (took int) {
 	for {
 		r, n := readRecord(b[took:])
 		if n == 0 {

@@ -28,24 +28,24 @@ type Lock struct {
 // "": there was nothing.
 func (l *Lock) Aside() string { return l.aside }
 
-// TakeLock takes the lock file in dir, and waits at most the given time for another holder; then
+// AcquireLock takes the lock file in dir, and waits at most the given time for another holder; then
 // the error is trimtab.ErrRefused.
-func TakeLock(ctx context.Context, dir string, wait time.Duration) (*Lock, error) {
-	return TakeFile(ctx, filepath.Join(dir, "lock"), wait)
+func AcquireLock(ctx context.Context, dir string, wait time.Duration) (*Lock, error) {
+	return AcquireFile(ctx, filepath.Join(dir, "lock"), wait)
 }
 
-// TakeFile takes a lock file, as TakeLock does, creating it if needed. If something else has its
-// path, such as a directory, that is no lock, and TakeFile renames it.
-func TakeFile(ctx context.Context, path string, wait time.Duration) (*Lock, error) {
-	return take(ctx, path, wait, syscall.LOCK_EX)
+// AcquireFile takes a lock file, as AcquireLock does, creating it if needed. If something else has its
+// path, such as a directory, that is no lock, and AcquireFile renames it.
+func AcquireFile(ctx context.Context, path string, wait time.Duration) (*Lock, error) {
+	return acquire(ctx, path, wait, syscall.LOCK_EX)
 }
 
-// Taken reports whether a process has the lock file. Concurrent calls do not disturb each other.
-func Taken(ctx context.Context, path string) bool {
+// Locked reports whether a process has the lock file. Concurrent calls do not disturb each other.
+func Locked(ctx context.Context, path string) bool {
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
 		return false // it is no lock; the next process to take it renames it
 	}
-	l, err := take(ctx, path, 0, syscall.LOCK_SH)
+	l, err := acquire(ctx, path, 0, syscall.LOCK_SH)
 	if err != nil {
 		return errors.Is(err, trimtab.ErrRefused)
 	}
@@ -53,10 +53,10 @@ func Taken(ctx context.Context, path string) bool {
 	return false
 }
 
-func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock, error) {
+func acquire(ctx context.Context, path string, wait time.Duration, how int) (*Lock, error) {
 	deadline := BootTime() + wait
 	for aside := ""; ; {
-		l, err := takeOpen(ctx, path, deadline, how)
+		l, err := acquireOpen(ctx, path, deadline, how)
 		if err != nil {
 			return nil, err
 		}
@@ -70,8 +70,8 @@ func take(ctx context.Context, path string, wait time.Duration, how int) (*Lock,
 	}
 }
 
-// takeOpen locks the file that is at the path now.
-func takeOpen(ctx context.Context, path string, deadline time.Duration, how int) (*Lock, error) {
+// acquireOpen locks the file that is at the path now.
+func acquireOpen(ctx context.Context, path string, deadline time.Duration, how int) (*Lock, error) {
 	// No link: in a directory for temporary files it may be another user's, and lead to one of
 	// trimtab's files.
 	f, aside, err := OpenOwn(path)

@@ -16,28 +16,28 @@ import (
 
 func TestALockExcludesOthersAndSaysWhatItsOwnerWrote(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "knob.lock")
-	l, err := hostfs.TakeFile(t.Context(), path, 0)
+	l, err := hostfs.AcquireFile(t.Context(), path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(l.SetContent([]byte("a long mark")), l.SetContent([]byte("short"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := hostfs.TakeFile(t.Context(), path, 0); !errors.Is(err, trimtab.ErrRefused) || !hostfs.Taken(t.Context(), path) {
+	if _, err := hostfs.AcquireFile(t.Context(), path, 0); !errors.Is(err, trimtab.ErrRefused) || !hostfs.Locked(t.Context(), path) {
 		t.Errorf("taken twice: %v", err)
 	}
 	if b, err := os.ReadFile(path); err != nil || strings.TrimRight(string(b), " ") != "short" {
 		t.Errorf("content %q, %v", b, err)
 	}
 	l.Close()
-	if hostfs.Taken(t.Context(), path) {
+	if hostfs.Locked(t.Context(), path) {
 		t.Error("still taken")
 	}
 }
 
 func TestALockFileThatWasReplacedIsNotThere(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "knob.lock")
-	l, err := hostfs.TakeFile(t.Context(), path, 0)
+	l, err := hostfs.AcquireFile(t.Context(), path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,14 +55,14 @@ func TestALockFileThatWasReplacedIsNotThere(t *testing.T) {
 
 func TestALockThatIsRemovedLetsOneOtherIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "knob.lock")
-	first, err := hostfs.TakeFile(t.Context(), path, 0)
+	first, err := hostfs.AcquireFile(t.Context(), path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	taken := make(chan *hostfs.Lock, 2)
 	for range 2 {
 		go func() {
-			l, err := hostfs.TakeFile(t.Context(), path, time.Minute)
+			l, err := hostfs.AcquireFile(t.Context(), path, time.Minute)
 			if err != nil {
 				t.Error(err)
 			}
@@ -106,10 +106,10 @@ func TestWhatIsInPlaceOfALockFileIsRenamedAndNeverFollowed(t *testing.T) {
 			if err := put(path); err != nil {
 				t.Fatal(err)
 			}
-			if hostfs.Taken(t.Context(), path) {
+			if hostfs.Locked(t.Context(), path) {
 				t.Errorf("%s: counts as taken", kind)
 			}
-			l, err := hostfs.TakeFile(t.Context(), path, 0)
+			l, err := hostfs.AcquireFile(t.Context(), path, 0)
 			if err != nil {
 				t.Fatalf("%s: %v", kind, err)
 			}
@@ -117,7 +117,7 @@ func TestWhatIsInPlaceOfALockFileIsRenamedAndNeverFollowed(t *testing.T) {
 			if _, err := os.Lstat(want); err != nil || l.Aside() != want {
 				t.Errorf("%s: renamed to %q: %v", kind, l.Aside(), err)
 			}
-			if _, err := hostfs.TakeFile(t.Context(), path, 0); !errors.Is(err, trimtab.ErrRefused) {
+			if _, err := hostfs.AcquireFile(t.Context(), path, 0); !errors.Is(err, trimtab.ErrRefused) {
 				t.Errorf("%s: taken twice: %v", kind, err)
 			}
 			if err := l.Remove(); err != nil {
@@ -137,7 +137,7 @@ func TestWhatCannotBeRenamedIsNamedAndSaysWhatToDo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := hostfs.TakeFile(t.Context(), path, 0)
+	_, err := hostfs.AcquireFile(t.Context(), path, 0)
 	if !errors.Is(err, trimtab.ErrInvalid) || !strings.Contains(err.Error(), path+": it is a directory") || !strings.Contains(err.Error(), "move it away") {
 		t.Errorf("error %v", err)
 	}
@@ -178,7 +178,7 @@ func copyOf(t *testing.T, path string) {
 
 func TestALockIsLetGoAlthoughAChildHasACopyOfItsDescriptor(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "knob.lock")
-	l, err := hostfs.TakeFile(t.Context(), path, 0)
+	l, err := hostfs.AcquireFile(t.Context(), path, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestALockIsLetGoAlthoughAChildHasACopyOfItsDescriptor(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if hostfs.Taken(t.Context(), path) {
+	if hostfs.Locked(t.Context(), path) {
 		t.Error("still taken")
 	}
 }

@@ -158,15 +158,15 @@ func TestTheKindOfFileSystemIsKnown(t *testing.T) {
 
 func TestALockHasOneHolder(t *testing.T) {
 	dir := t.TempDir()
-	first, err := hostfs.TakeLock(t.Context(), dir, 0)
+	first, err := hostfs.AcquireLock(t.Context(), dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := hostfs.TakeLock(t.Context(), dir, 0); !errors.Is(err, trimtab.ErrRefused) {
+	if _, err := hostfs.AcquireLock(t.Context(), dir, 0); !errors.Is(err, trimtab.ErrRefused) {
 		t.Errorf("a second holder: %v, want refused", err)
 	}
 	first.Close()
-	second, err := hostfs.TakeLock(t.Context(), dir, 0)
+	second, err := hostfs.AcquireLock(t.Context(), dir, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestTheTwinOfAGroupLiesInTheOtherControllersHierarchy(t *testing.T) {
 		"cpu/shop": "memory/shop", "cpu,cpuacct/shop": "memory/shop", "cpu,cpuacct": "memory",
 		"unified/shop": "", "cpu/other": "", "memory/shop": "",
 	} {
-		got := hostfs.Twin(filepath.Join(root, from), "memory")
+		got := hostfs.Sibling(filepath.Join(root, from), "memory")
 		if want != "" {
 			want = filepath.Join(root, want)
 		}

@@ -112,9 +112,9 @@ func (w *Cluster) AllAllocatable(resource string) (sum float64, err error) {
 	return sum, nil
 }
 
-// RoomOn returns the capacity of a node that is left for the requests of one pod: its allocatable
+// HeadroomOn returns the capacity of a node that is left for the requests of one pod: its allocatable
 // amount, less the requests of the other pods.
-func (w *Cluster) RoomOn(p *Pod, resource string) (float64, error) {
+func (w *Cluster) HeadroomOn(p *Pod, resource string) (float64, error) {
 	room, err := w.Allocatable(p.Spec.NodeName, resource)
 	if err != nil {
 		return 0, err
@@ -179,7 +179,7 @@ func (w *Cluster) Others(r Ref, container, resource string, requests bool) (stri
 			}
 		}
 		for v := range w.tables.vpas.in(r.Namespace) {
-			if v.turns(r, container, resource) {
+			if v.resizes(r, container, resource) {
 				return named("VerticalPodAutoscaler", &v.Meta, "sets its "+resource), nil
 			}
 		}
@@ -199,8 +199,8 @@ func (w *Cluster) Others(r Ref, container, resource string, requests bool) (stri
 	return "", nil
 }
 
-// turns reports whether a VPA sets a resource of a container of the workload.
-func (v *VPA) turns(r Ref, container, resource string) bool {
+// resizes reports whether a VPA sets a resource of a container of the workload.
+func (v *VPA) resizes(r Ref, container, resource string) bool {
 	if !v.Spec.TargetRef.is(r) || v.Spec.UpdatePolicy != nil && v.Spec.UpdatePolicy.UpdateMode == "Off" {
 		return false
 	}

@@ -11,9 +11,9 @@ const (
 	Skew = 10 * time.Minute
 )
 
-// Made returns the time from which the age of a value counts: its own time, and that of its arrival
+// ReportedAt returns the time from which the age of a value counts: its own time, and that of its arrival
 // if its own is in the future, or less than behind before it arrived.
-func Made(own, arrived time.Time, behind time.Duration) time.Time {
+func ReportedAt(own, arrived time.Time, behind time.Duration) time.Time {
 	if arrived.Sub(own) > behind {
 		return own
 	}
@@ -26,9 +26,9 @@ type Cell[T any] struct {
 	own, arrived time.Time
 }
 
-// Take replaces the value by one of the time own that arrives at now, unless that is older. It
+// Update replaces the value by one of the time own that arrives at now, unless that is older. It
 // reports whether it did.
-func (c *Cell[T]) Take(v T, own, now time.Time) bool {
+func (c *Cell[T]) Update(v T, own, now time.Time) bool {
 	if own.Before(c.own) && c.own.Sub(now) <= Ahead {
 		return false
 	}
@@ -37,7 +37,7 @@ func (c *Cell[T]) Take(v T, own, now time.Time) bool {
 }
 
 // Age returns the age of the value at now.
-func (c *Cell[T]) Age(now time.Time) time.Duration { return now.Sub(Made(c.own, c.arrived, 0)) }
+func (c *Cell[T]) Age(now time.Time) time.Duration { return now.Sub(ReportedAt(c.own, c.arrived, 0)) }
 
 // Fresh returns the value, or the zero value if it is older than most.
 func (c *Cell[T]) Fresh(now time.Time, most time.Duration) (v T) {

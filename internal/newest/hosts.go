@@ -41,29 +41,31 @@ type Host struct {
 	// Knobs are in order of workload, resource and instance.
 	Knobs []trimtab.KnobState
 	// Problems counts the knobs that cannot be used, since Since.
-	Problems int
-	Since    time.Time
-	cost     int    // bytes, about
-	lives    *Lives // nil: no agent reports its life number
+	Problems     int
+	Since        time.Time
+	cost         int           // bytes, about
+	incarnations *Incarnations // nil: no agent reports its life number
 }
 
-// Heard returns the time from which the age of the report counts: see [Made].
-func (h *Host) Heard() time.Time { return Made(h.Time, h.Arrived, Skew) }
+// ReportedAt returns the time from which the age of the report counts: see [Made].
+func (h *Host) ReportedAt() time.Time { return ReportedAt(h.Time, h.Arrived, Skew) }
 
 // Silent reports whether the host is overdue at now.
-func (h *Host) Silent(now time.Time) bool { return now.Sub(h.Heard()) > SilentAfter }
+func (h *Host) Silent(now time.Time) bool { return now.Sub(h.ReportedAt()) > SilentAfter }
 
 // Lease returns the time until the lease of its allocation expires.
 func (h *Host) Lease(now time.Time) trimtab.Seconds {
-	return max(0, h.LeaseLeft-trimtab.SecondsOf(now.Sub(h.Heard())))
+	return max(0, h.LeaseLeft-trimtab.SecondsOf(now.Sub(h.ReportedAt())))
 }
 
 // Gone reports whether the host's allocation no longer counts: the host is silent, and its lease
 // has expired.
 func (h *Host) Gone(now time.Time) bool { return h.Silent(now) && h.Lease(now) == 0 }
 
-// Twins reports whether two agents say that they are this host.
-func (h *Host) Twins(now time.Time) bool { return h.lives != nil && h.lives.Twins(now, SilentAfter) }
+// Duplicate reports whether two agents say that they are this host.
+func (h *Host) Duplicate(now time.Time) bool {
+	return h.incarnations != nil && h.incarnations.Duplicate(now, SilentAfter)
+}
 
 // Of returns the host's knobs of one workload.
 func (h *Host) Of(workload string) []trimtab.KnobState {
@@ -145,10 +147,10 @@ func (f *Hosts) Problems(workload string) int {
 	return 0
 }
 
-// Hear stores the report of a host that arrives at now, and returns the workloads of which a knob
+// Observe stores the report of a host that arrives at now, and returns the workloads of which a knob
 // changed: but for the state of the fast loop, which always changes. The last report to arrive
 // counts, whatever its time says: the bus keeps the order of each host's.
-func (f *Hosts) Hear(said *trimtab.Holding, now time.Time) (h *Host, changed []string) {
+func (f *Hosts) Observe(said *trimtab.Holding, now time.Time) (h *Host, changed []string) {
 	key := HostKey{cmp.Or(said.Pool, f.Pool), said.Host}
 	if h = f.all[key]; h == nil {
 		h = &Host{HostKey: key}
@@ -163,13 +165,13 @@ func (f *Hosts) Hear(said *trimtab.Holding, now time.Time) (h *Host, changed []s
 	for _, u := range said.Unmet[:min(len(said.Unmet), trimtab.MaxUnmet)] {
 		h.Unmet = append(h.Unmet, trimtab.Unmet{What: Brief(u.What), Why: Brief(u.Why), Do: Brief(u.Do)})
 	}
-	if h.lives == nil && said.Life != 0 {
-		h.lives = &Lives{}
+	if h.incarnations == nil && said.Life != 0 {
+		h.incarnations = &Incarnations{}
 	}
-	if h.lives != nil {
-		h.lives.Heard(said.Life, now, SilentAfter)
+	if h.incarnations != nil {
+		h.incarnations.Observe(said.Life, now, SilentAfter)
 	}
-	if knobs := f.taken(said); slices.EqualFunc(h.Knobs, knobs, sameKnob) {
+	if knobs := f.kept(said); slices.EqualFunc(h.Knobs, knobs, sameKnob) {
 		h.Knobs = knobs // the fast loop's state is always the newest
 	} else {
 		changed = f.replace(h, knobs)
@@ -191,16 +193,16 @@ func (f *Hosts) Drop(h *Host) (changed []string) {
 func (f *Hosts) dropOldest(keep *Host) (changed []string) {
 	var oldest *Host
 	for _, h := range f.all {
-		if h != keep && (oldest == nil || h.Heard().Before(oldest.Heard())) {
+		if h != keep && (oldest == nil || h.ReportedAt().Before(oldest.ReportedAt())) {
 			oldest = h
 		}
 	}
 	return f.Drop(oldest)
 }
 
-// taken are the knobs of a holding as they are kept, in order: alone, since the
+// kept are the knobs of a holding as they are kept, in order: alone, since the
 // message may be long.
-func (f *Hosts) taken(said *trimtab.Holding) []trimtab.KnobState {
+func (f *Hosts) kept(said *trimtab.Holding) []trimtab.KnobState {
 	out := make([]trimtab.KnobState, 0, len(said.Targets))
 	cost := 0
 	for i := range said.Targets {
@@ -209,7 +211,7 @@ func (f *Hosts) taken(said *trimtab.Holding) []trimtab.KnobState {
 			k.Workload = of.name // shares the memory of the name
 		}
 		k.Pool, k.Host = said.Pool, said.Host
-		k.Knob, k.Problem, k.Barred = Brief(k.Knob), Brief(k.Problem), Brief(k.Barred)
+		k.Knob, k.Problem, k.ReadOnly = Brief(k.Knob), Brief(k.Problem), Brief(k.ReadOnly)
 		if cost += knobCost(&k); cost > MaxHostBytes/4 {
 			break
 		}
@@ -225,7 +227,7 @@ func knobCost(k *trimtab.KnobState) int {
 	if k.Fast != nil {
 		fast = 260 + 40*len(k.Fast.From)
 	}
-	return 240 + fast + len(k.Workload) + len(k.Instance) + len(k.Resource) + len(k.Knob) + len(k.Problem) + len(k.Barred)
+	return 240 + fast + len(k.Workload) + len(k.Instance) + len(k.Resource) + len(k.Knob) + len(k.Problem) + len(k.ReadOnly)
 }
 
 // sameKnob compares all fields that are shown, except the state of the fast loop.

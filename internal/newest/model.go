@@ -31,8 +31,8 @@ type Workload struct {
 	// Held is why the plan HeldIn held it.
 	Held   string
 	HeldIn Position
-	// heard is when the last estimate or plan with it arrived.
-	heard time.Time
+	// arrived is when the last estimate or plan with it arrived.
+	arrived time.Time
 }
 
 const (
@@ -48,10 +48,10 @@ func (m *Model) Observe(v trimtab.Value, now time.Time) (changed []string) {
 	switch v := v.(type) {
 	case *trimtab.Estimate:
 		if w := m.workload(v.Workload, now); w != nil {
-			w.Estimate.Take(v, v.Time, now)
+			w.Estimate.Update(v, v.Time, now)
 		}
 	case *trimtab.Holding:
-		_, changed = m.Hear(v, now)
+		_, changed = m.Hosts.Observe(v, now)
 	case *trimtab.Plan:
 		m.plan(v, now)
 	}
@@ -127,7 +127,7 @@ func (m *Model) Forget(now time.Time, most time.Duration) {
 		}
 	}
 	for name, w := range m.of {
-		if now.Sub(w.heard) > most && len(m.On(name)) == 0 {
+		if now.Sub(w.arrived) > most && len(m.On(name)) == 0 {
 			delete(m.of, name)
 		}
 	}
@@ -146,7 +146,7 @@ func (m *Model) workload(name string, now time.Time) *Workload {
 		w = &Workload{}
 		m.of[name] = w
 	}
-	w.heard = now
+	w.arrived = now
 	return w
 }
 
@@ -163,7 +163,7 @@ func (m *Model) plan(p *trimtab.Plan, now time.Time) {
 		newest = &Plan{}
 		m.plans[p.Pool] = newest
 	}
-	if newest.Take(p, now, m.Followed) == Late {
+	if newest.Observe(p, now, m.Followed) == Late {
 		return
 	}
 	at := PositionOf(p)

@@ -13,17 +13,17 @@ import (
 )
 
 // summed is what workloads have by the last words, told anew.
-func summed(words map[string]*trimtab.Holding) map[string]map[Place]Given {
-	out := map[string]map[Place]Given{}
+func summed(words map[string]*trimtab.Holding) map[string]map[HostResource]Given {
+	out := map[string]map[HostResource]Given{}
 	for _, h := range words {
 		for i := range h.Targets {
 			k := &h.Targets[i]
 			if out[k.Workload] == nil {
-				out[k.Workload] = map[Place]Given{}
+				out[k.Workload] = map[HostResource]Given{}
 			}
-			g := out[k.Workload][Place{h.Host, k.Resource}]
+			g := out[k.Workload][HostResource{h.Host, k.Resource}]
 			g.Add(Given{k.InForce().Value, k.InForce().Unlimited || k.Problem != "", 1})
-			out[k.Workload][Place{h.Host, k.Resource}] = g
+			out[k.Workload][HostResource{h.Host, k.Resource}] = g
 		}
 	}
 	return out
@@ -44,7 +44,7 @@ func TestWhatWorkloadsHaveIsTheSumOfTheLastWordsOfTheHosts(t *testing.T) {
 			}
 			before := summed(words)
 			words[h.Host] = h
-			_, changed := f.Hear(h, now)
+			_, changed := f.Observe(h, now)
 			want := summed(words)
 			for _, name := range []string{"v", "w"} {
 				gone := 0
@@ -77,9 +77,9 @@ func at(host string, own time.Time) *trimtab.Holding {
 func TestOfTooManyHostsTheOneThatIsSilentForLongestGoes(t *testing.T) {
 	f, now := Hosts{Max: 2}, time.Unix(1e6, 0)
 	for i, host := range []string{"a", "b", "a", "c"} {
-		f.Hear(at(host, now.Add(time.Duration(i))), now.Add(time.Duration(i)))
+		f.Observe(at(host, now.Add(time.Duration(i))), now.Add(time.Duration(i)))
 	}
-	want := map[Place]Given{{"a", "cpu"}: {1, false, 1}, {"c", "cpu"}: {1, false, 1}}
+	want := map[HostResource]Given{{"a", "cpu"}: {1, false, 1}, {"c", "cpu"}: {1, false, 1}}
 	if got := f.Given("w"); !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -90,14 +90,14 @@ func TestTheAgeOfAValueCountsFromItsTimeOrItsArrival(t *testing.T) {
 	for _, c := range []struct{ before, behind, age time.Duration }{
 		{0, 0, 0}, {time.Second, 0, time.Second}, {-time.Hour, 0, 0}, {Skew, Skew, 0}, {Skew + 1, Skew, Skew + 1},
 	} {
-		if got := arrived.Sub(Made(arrived.Add(-c.before), arrived, c.behind)); got != c.age {
+		if got := arrived.Sub(ReportedAt(arrived.Add(-c.before), arrived, c.behind)); got != c.age {
 			t.Errorf("%v before, %v is allowed: %v old on arrival, want %v", c.before, c.behind, got, c.age)
 		}
 	}
 	f := Hosts{Max: 9}
 	for own, silent := range map[time.Time]bool{arrived.Add(time.Hour): false, arrived.Add(-Skew): false, arrived.Add(-Skew - time.Second): true} {
-		if h, _ := f.Hear(at("h", own), arrived); h.Silent(arrived) != silent || h.Silent(arrived.Add(SilentAfter)) != silent || !h.Silent(arrived.Add(SilentAfter+1)) {
-			t.Errorf("a report of %v is silent from %v on", own, h.Heard())
+		if h, _ := f.Observe(at("h", own), arrived); h.Silent(arrived) != silent || h.Silent(arrived.Add(SilentAfter)) != silent || !h.Silent(arrived.Add(SilentAfter+1)) {
+			t.Errorf("a report of %v is silent from %v on", own, h.ReportedAt())
 		}
 	}
 }
@@ -132,11 +132,11 @@ func TestAPlanOfALostTermIsLateUntilTheNewestIsTooOld(t *testing.T) {
 		{-1, time.Hour, Late}, {time.Hour, time.Minute, Late},
 	} {
 		var n Plan
-		n.Take(&trimtab.Plan{Epoch: 9, Sequence: 1, Time: began}, began, time.Minute)
-		if got := n.Take(&trimtab.Plan{Epoch: 1, Sequence: 1, Time: began.Add(c.own)}, began.Add(c.arrives), time.Minute); got != c.want || (n.Value.Epoch == 1) != (c.want == Refutes) {
+		n.Observe(&trimtab.Plan{Epoch: 9, Sequence: 1, Time: began}, began, time.Minute)
+		if got := n.Observe(&trimtab.Plan{Epoch: 1, Sequence: 1, Time: began.Add(c.own)}, began.Add(c.arrives), time.Minute); got != c.want || (n.Value.Epoch == 1) != (c.want == Refutes) {
 			t.Errorf("%v after the newest, read %v after: %v, want %v", c.own, c.arrives, got, c.want)
 		}
-		if got := n.Take(&trimtab.Plan{Epoch: 9, Sequence: 2, Time: began}, began, time.Minute); got != Next {
+		if got := n.Observe(&trimtab.Plan{Epoch: 9, Sequence: 2, Time: began}, began, time.Minute); got != Next {
 			t.Errorf("the next is %v", got)
 		}
 	}
@@ -183,7 +183,7 @@ func TestPlansAreInTheOrderOfTermNumberAndStep(t *testing.T) {
 func TestHostsOfTwoPoolsAreTwo(t *testing.T) {
 	f := Hosts{Max: 10}
 	for _, id := range []trimtab.KnobID{{Pool: "shop/eu", Host: "n1", Workload: "w", Resource: "cpu"}, {Pool: "shop", Host: "eu/n1", Workload: "w", Resource: "cpu"}} {
-		f.Hear(&trimtab.Holding{Pool: id.Pool, Host: id.Host, Targets: []trimtab.KnobState{{KnobID: id, Now: trimtab.Units(1)}}}, time.Unix(1, 0))
+		f.Observe(&trimtab.Holding{Pool: id.Pool, Host: id.Host, Targets: []trimtab.KnobState{{KnobID: id, Now: trimtab.Units(1)}}}, time.Unix(1, 0))
 	}
 	if got := f.Given("w"); len(got) != 2 {
 		t.Errorf("%v, want both places", got)

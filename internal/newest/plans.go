@@ -24,13 +24,13 @@ const (
 	Refutes
 )
 
-// Take replaces the newest plan by p, which arrives at now, unless p is late. most is the age to
+// Observe replaces the newest plan by p, which arrives at now, unless p is late. most is the age to
 // which a plan counts that no other one follows.
-func (n *Plan) Take(p *trimtab.Plan, now time.Time, most time.Duration) Order {
+func (n *Plan) Observe(p *trimtab.Plan, now time.Time, most time.Duration) Order {
 	order := Next
 	if old := n.Value; old != nil && PositionOf(p).Compare(PositionOf(old)) < 0 {
 		after := p.Time.After(old.Time) || old.Time.Sub(now) > Ahead
-		if !after || p.Time.Sub(now) > Ahead || n.Age(Made(p.Time, now, 0)) <= most {
+		if !after || p.Time.Sub(now) > Ahead || n.Age(ReportedAt(p.Time, now, 0)) <= most {
 			return Late
 		}
 		order = Refutes

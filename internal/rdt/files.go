@@ -106,9 +106,9 @@ func HashOf(place string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Place returns the path of a control group with the links in root resolved, whether it exists or
+// Location returns the path of a control group with the links in root resolved, whether it exists or
 // not.
-func Place(root, path string) string {
+func Location(root, path string) string {
 	if real, err := filepath.EvalSymlinks(root); err == nil {
 		root = real
 	}

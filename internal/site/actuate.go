@@ -97,7 +97,7 @@ type turns struct {
 // kept returns which knobs the next actuator has too, at the same location, and whether it has the
 // same parent group.
 func (t turns) kept(next *turns) (keeps func(trimtab.KnobID) bool, above bool) {
-	before, after := t.places(), next.places()
+	before, after := t.locations(), next.locations()
 	same := t.pool == next.pool && t.locks == next.locks
 	return func(id trimtab.KnobID) bool {
 		of := [2]string{id.Workload, id.Resource}
@@ -106,8 +106,8 @@ func (t turns) kept(next *turns) (keeps func(trimtab.KnobID) bool, above bool) {
 	}, same && t.above == next.above
 }
 
-// places returns the locations of the knobs that trimtab writes, by workload and resource.
-func (t turns) places() map[[2]string]string {
+// locations returns the locations of the knobs that trimtab writes, by workload and resource.
+func (t turns) locations() map[[2]string]string {
 	out := map[[2]string]string{}
 	for _, d := range t.all {
 		shares := d.At.ShareUnit > 0 || d.Kind == kubernetes.PodsKind && d.Cap == config.CapNever

@@ -65,7 +65,7 @@ func TestAnApplicationOfTheFileGivesWhatItHasToWhoMakesItWait(t *testing.T) {
 		}
 		sketches["front"].Latency.Add(latency, 100)
 		for _, s := range sketches {
-			l.Take(now, s)
+			l.Observe(now, s)
 		}
 		now = now.Add(600 * time.Millisecond) // what comes late has come
 		l.Tick(now)

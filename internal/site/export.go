@@ -53,7 +53,7 @@ func (s *stages) exportParts(cfg *config.Config) ([]supervise.Part, error) {
 		c.TLS = files.server()
 		out = append(out, supervise.Part{Name: "export-keda", Key: key, Start: func(ctx context.Context) (func() error, error) { return s.startKEDA(ctx, c) }})
 	}
-	return append(out, s.tellPart(cfg)...), nil
+	return append(out, s.kubernetesExport(cfg)...), nil
 }
 
 // following runs an exporter that follows the bus, until stop is called. It lives as long as its

@@ -7,29 +7,29 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/config"
-	tell "github.com/trimtab/trimtab/exporters/kubernetes"
+	kubeexport "github.com/trimtab/trimtab/exporters/kubernetes"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/supervise"
 )
 
-// tellPart returns the part that writes events and values to a cluster, if there is one. By
+// kubernetesExport returns the part that writes events and values to a cluster, if there is one. By
 // default, events come from the process that watches the cluster anyway.
-func (s *stages) tellPart(cfg *config.Config) []supervise.Part {
+func (s *stages) kubernetesExport(cfg *config.Config) []supervise.Part {
 	k := cfg.Exporters.Kubernetes
 	if k.Events == "" && s.does(natsbus.Agent) {
-		k.Events = tell.Changes
+		k.Events = kubeexport.Changes
 	}
-	c := tellExport(cfg, k)
-	if !s.does(natsbus.Console) || len(c.Workloads) == 0 || (c.Events == tell.NoEvents && c.StartValues == "" && c.Recommender == "") {
+	c := kubernetesExportConfig(cfg, k)
+	if !s.does(natsbus.Console) || len(c.Workloads) == 0 || (c.Events == kubeexport.NoEvents && c.StartValues == "" && c.Recommender == "") {
 		return nil
 	}
-	return []supervise.Part{{Name: "export-kubernetes", Key: supervise.KeyOf(c, cfg.Kubernetes), Start: func(ctx context.Context) (func() error, error) { return s.startTelling(ctx, cfg, c) }}}
+	return []supervise.Part{{Name: "export-kubernetes", Key: supervise.KeyOf(c, cfg.Kubernetes), Start: func(ctx context.Context) (func() error, error) { return s.startKubernetesExport(ctx, cfg, c) }}}
 }
 
-func tellExport(cfg *config.Config, k config.ExportKubernetes) tell.Config {
-	c := tell.Config{Pool: cfg.Pool.Name, Round: cfg.Round, Resource: cfg.Pool.Resource(), Events: k.Events, StartValues: k.StartValues, Recommender: k.Recommender}
+func kubernetesExportConfig(cfg *config.Config, k config.ExportKubernetes) kubeexport.Config {
+	c := kubeexport.Config{Pool: cfg.Pool.Name, Round: cfg.Round, Resource: cfg.Pool.Resource(), Events: k.Events, StartValues: k.StartValues, Recommender: k.Recommender}
 	if c.Events == "" {
-		c.Events = tell.NoEvents
+		c.Events = kubeexport.NoEvents
 	}
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
@@ -38,7 +38,7 @@ func tellExport(cfg *config.Config, k config.ExportKubernetes) tell.Config {
 			continue
 		}
 		kind, name := t.Workload()
-		one := tell.Workload{Name: w.Name, Mode: w.Mode, Ref: kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}, Container: t.Container, SLO: w.SLO.Target(), Max: map[string]float64{}}
+		one := kubeexport.Workload{Name: w.Name, Mode: w.Mode, Ref: kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}, Container: t.Container, SLO: w.SLO.Target(), Max: map[string]float64{}}
 		for _, resource := range []string{trimtab.CPU, trimtab.Memory} {
 			if b, ok := w.Knob.BoundsOf(resource); ok {
 				one.Max[resource] = b.Max
@@ -49,10 +49,10 @@ func tellExport(cfg *config.Config, k config.ExportKubernetes) tell.Config {
 	return c
 }
 
-func (s *stages) startTelling(ctx context.Context, cfg *config.Config, c tell.Config) (func() error, error) {
+func (s *stages) startKubernetesExport(ctx context.Context, cfg *config.Config, c kubeexport.Config) (func() error, error) {
 	of := s.cluster.of(cfg)
 	c.Metrics, c.Logger, c.Watched = s.process.Metrics, s.process.Logger, of.Watched
-	e, err := tell.Open(c)
+	e, err := kubeexport.Open(c)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/trimtab/trimtab/agent/knobs"
 	names "github.com/trimtab/trimtab/collector/kubernetes"
 	"github.com/trimtab/trimtab/config"
-	tell "github.com/trimtab/trimtab/exporters/kubernetes"
+	kubeexport "github.com/trimtab/trimtab/exporters/kubernetes"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/behavior"
@@ -248,7 +248,7 @@ func RestoreCluster(ctx context.Context, cfg *config.Config) (actuator.Report, e
 	}
 	report, err := actuator.RestoreJournal(ctx, j, kinds.Reopen)
 	if namespace := cfg.Exporters.Kubernetes.StartValues; namespace != "" {
-		if cleared := tell.ClearStartValues(ctx, client, namespace, cfg.Pool.Name); !errors.Is(cleared, os.ErrNotExist) {
+		if cleared := kubeexport.ClearStartValues(ctx, client, namespace, cfg.Pool.Name); !errors.Is(cleared, os.ErrNotExist) {
 			err = errors.Join(err, cleared)
 		}
 	}

@@ -67,7 +67,7 @@ func (s *stages) startMonitors(ctx context.Context, h *pipeline.Health, all []po
 	note := func() { s.process.Ready.Note("monitors", strings.Join(slices.Concat(lacks...), "; ")) }
 	for i, from := range all {
 		c := of(from)
-		c.Lacking = func(now []string) {
+		c.Unavailable = func(now []string) {
 			mu.Lock()
 			defer mu.Unlock()
 			lacks[i] = now
@@ -83,7 +83,7 @@ func (s *stages) startMonitors(ctx context.Context, h *pipeline.Health, all []po
 			}
 			return nil, fmt.Errorf("set up monitors: %w", err)
 		default:
-			open, lacks[i] = append(open, p), p.Lacks()
+			open, lacks[i] = append(open, p), p.Unavailable()
 		}
 	}
 	if all := slices.Concat(lacks...); len(all) > 0 {

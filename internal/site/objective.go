@@ -20,11 +20,11 @@ func PolicyOf(cfg *config.Config) (policy.Policy, error) {
 	case "njc":
 		return fair.NJCPolicy{LoadWeight: p.LoadWeight}, nil
 	case "egalitarian":
-		return welfare.Secured{Objective: welfare.Egalitarian{Optimism: p.Optimism, LoadWeight: p.LoadWeight}}, nil
+		return welfare.TieBreak{Objective: welfare.Egalitarian{Optimism: p.Optimism, LoadWeight: p.LoadWeight}}, nil
 	case "social":
-		return welfare.Secured{Objective: welfare.Social{Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}}, nil
+		return welfare.TieBreak{Objective: welfare.Social{Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}}, nil
 	case "nash":
-		return welfare.Secured{Objective: welfare.Nash{Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}}, nil
+		return welfare.TieBreak{Objective: welfare.Nash{Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}}, nil
 	case "resource-fair":
 		return fair.ResourceFair{}, nil
 	case "drf":
@@ -37,7 +37,7 @@ func PolicyOf(cfg *config.Config) (policy.Policy, error) {
 		if err != nil {
 			return nil, fmt.Errorf("objective %s: %w", cfg.Objective, err)
 		}
-		return welfare.Secured{Objective: welfare.Own{Title: cfg.Objective, Least: least, Scale: scale,
+		return welfare.TieBreak{Objective: welfare.Own{Title: cfg.Objective, Least: least, Scale: scale,
 			Optimism: p.Optimism, MoveCost: p.MoveCost, LoadWeight: p.LoadWeight}}, nil
 	}
 	return nil, trimtab.Invalidf("objective %q", cfg.Objective)

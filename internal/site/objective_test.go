@@ -70,7 +70,7 @@ func moveCost(p policy.Policy) float64 {
 	switch p := p.(type) {
 	case endtoend.Policy:
 		return p.MoveCost
-	case welfare.Secured:
+	case welfare.TieBreak:
 		switch o := p.Objective.(type) {
 		case welfare.Social:
 			return o.MoveCost
@@ -89,7 +89,7 @@ func TestTheOperatorsObjectiveCountsAShareOfItsMost(t *testing.T) {
 		t.Fatal(err)
 	}
 	// web weighs 3, api 1: what web is worth at its SLO is the most there is.
-	if o := p.Policy.(welfare.Secured).Objective.(welfare.Own); o.Scale != 3 || o.Least {
+	if o := p.Policy.(welfare.TieBreak).Objective.(welfare.Own); o.Scale != 3 || o.Least {
 		t.Errorf("%+v", o)
 	}
 	if web, api := p.Workloads[0].Worth(0.9), p.Workloads[1].Worth(0.9); web != 1 || api < 0.333 || api > 0.334 {

@@ -152,8 +152,8 @@ func (l *lacking) Read(ctx context.Context, _ []poll.Group) ([]*trimtab.Sample, 
 	}
 	return nil, nil
 }
-func (l *lacking) Close() error    { l.closed = true; return nil }
-func (l *lacking) Lacks() []string { return l.lacks }
+func (l *lacking) Close() error          { l.closed = true; return nil }
+func (l *lacking) Unavailable() []string { return l.lacks }
 
 func TestMonitorsThatAHostLacksAreToldOnceAndTheRestIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -169,12 +169,12 @@ func TestMonitorsThatAHostLacksAreToldOnceAndTheRestIsRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := s.process.Ready.Stages(); len(got) != 1 || !got[0].Ready || !strings.HasPrefix(got[0].Lacks, "pressure of cgroups; read x: no resctrl here") {
+		if got := s.process.Ready.Stages(); len(got) != 1 || !got[0].Ready || !strings.HasPrefix(got[0].Missing, "pressure of cgroups; read x: no resctrl here") {
 			t.Errorf("%+v", got)
 		}
 		close(m.read)
 		synctest.Wait()
-		if got := s.process.Ready.Stages(); len(got) != 1 || !strings.HasPrefix(got[0].Lacks, "read x: no resctrl here") {
+		if got := s.process.Ready.Stages(); len(got) != 1 || !strings.HasPrefix(got[0].Missing, "read x: no resctrl here") {
 			t.Errorf("once there is pressure: %+v", got)
 		}
 		if err := stop(); err != nil || !m.closed {

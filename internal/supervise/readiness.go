@@ -105,7 +105,7 @@ func (r *Readiness) Stages() []view.StageState {
 	defer r.mu.Unlock()
 	out := []view.StageState{}
 	for _, name := range slices.Sorted(maps.Keys(r.why)) {
-		out = append(out, view.StageState{Name: name, Ready: r.why[name] == "", Reason: r.why[name], Since: r.since[name], Lacks: r.notes[name]})
+		out = append(out, view.StageState{Name: name, Ready: r.why[name] == "", Reason: r.why[name], Since: r.since[name], Missing: r.notes[name]})
 	}
 	return out
 }

@@ -53,10 +53,10 @@ type Trial struct {
 	Seed uint64
 	Rand *rand.Rand
 
-	t      testing.TB
-	mu     sync.Mutex
-	report Report
-	told   time.Time
+	t          testing.TB
+	mu         sync.Mutex
+	report     Report
+	reportedAt time.Time
 }
 
 // Start begins a trial with a number of cases, which the environment may override. The seed is
@@ -104,10 +104,10 @@ func (tr *Trial) count(d *time.Duration) {
 	if d != nil {
 		tr.report.Took = append(tr.report.Took, d.Seconds())
 	}
-	if time.Since(tr.told) > time.Second {
+	if time.Since(tr.reportedAt) > time.Second {
 		progress := tr.report
 		progress.Took = nil
-		tr.tell(progress)
+		tr.save(progress)
 	}
 }
 
@@ -137,7 +137,7 @@ func (tr *Trial) end() {
 	if tr.t.Failed() && r.Failures == 0 {
 		r.Failures = 1
 	}
-	tr.tell(r)
+	tr.save(r)
 	text := fmt.Sprintf("%d of %d cases, %d failures", r.Cases, r.Planned, r.Failures)
 	if len(r.Took) > 0 {
 		text += fmt.Sprintf("; median %.3f s, p99 %.3f s, worst %.3f s", Quantile(r.Took, 0.5), Quantile(r.Took, 0.99), Quantile(r.Took, 1))
@@ -145,9 +145,9 @@ func (tr *Trial) end() {
 	tr.t.Log(text)
 }
 
-// tell appends a report to the requested file.
-func (tr *Trial) tell(r Report) {
-	tr.told = time.Now()
+// report appends a report to the requested file.
+func (tr *Trial) save(r Report) {
+	tr.reportedAt = time.Now()
 	if name := os.Getenv(ReportEnv); name != "" {
 		if err := r.write(name); err != nil {
 			tr.t.Error(err)

@@ -16,8 +16,8 @@ import (
 func TestTheGuardCostsAHundredthAtMost(t *testing.T) {
 	e := published(t)
 	x := &Experiment{Env: e, Run: []string{"social", "egalitarian", "njc"}, Frame: sim.Frame{Seeds: 1, First: 1}, Online: production(), Both: true,
-		Policies: []policy.Policy{welfare.Secured{Objective: welfare.Social{MoveCost: 0.05}},
-			welfare.Secured{Objective: welfare.Egalitarian{}}, fair.NJCPolicy{}}}
+		Policies: []policy.Policy{welfare.TieBreak{Objective: welfare.Social{MoveCost: 0.05}},
+			welfare.TieBreak{Objective: welfare.Egalitarian{}}, fair.NJCPolicy{}}}
 	out, err := x.Play()
 	if err != nil {
 		t.Fatal(err)

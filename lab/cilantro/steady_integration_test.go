@@ -27,8 +27,8 @@ func TestNobodyIsMovedWhileTheLoadIsConstant(t *testing.T) {
 		for i := range e.Trace {
 			e.Trace[i] = load()
 		}
-		policies := []policy.Policy{welfare.Secured{Objective: welfare.Social{MoveCost: 0.05}},
-			welfare.Secured{Objective: welfare.Egalitarian{}}, fair.NJCPolicy{}, welfare.Secured{Objective: welfare.Nash{MoveCost: 0.05}}}
+		policies := []policy.Policy{welfare.TieBreak{Objective: welfare.Social{MoveCost: 0.05}},
+			welfare.TieBreak{Objective: welfare.Egalitarian{}}, fair.NJCPolicy{}, welfare.TieBreak{Objective: welfare.Nash{MoveCost: 0.05}}}
 		x := &Experiment{Env: e, Frame: sim.Frame{Seeds: 1, First: 1}, Online: production(), Policies: policies}
 		for _, p := range policies {
 			x.Run = append(x.Run, p.Name())

@@ -87,14 +87,14 @@ func (l *learning) tell(r *Report) error {
 		if err := v.Validate(); err != nil {
 			return err
 		}
-		l.loop.Take(to, v)
+		l.loop.Observe(to, v)
 	}
 	for i := range r.Spans {
 		if s := &r.Spans[i]; l.spans && s.Called > 0 {
 			visits := s.Rate * WindowSeconds
 			c := &trimtab.Component{Spans: visits}
 			c.Sojourn.Add(s.Mean/1000, visits)
-			l.loop.Take(to, &trimtab.Sketch{Workload: l.names[i], From: from, To: to, Requests: visits, Spans: uint64(visits),
+			l.loop.Observe(to, &trimtab.Sketch{Workload: l.names[i], From: from, To: to, Requests: visits, Spans: uint64(visits),
 				Components: map[string]*trimtab.Component{l.names[i]: c}})
 		}
 	}

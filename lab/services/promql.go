@@ -100,12 +100,12 @@ func (p *scraped) query(loop *cluster.Loop, c *closed, t float64) {
 	}
 	_, last, _, _ := p.last(t)
 	load := &trimtab.Sample{Workload: p.name, Quantity: quantity.Load, Source: "prometheus", Time: c.at(last.at), Window: rangeOf, Value: all}
-	loop.Take(c.at(t), load)
+	loop.Observe(c.at(t), load)
 	s := &trimtab.Sample{Workload: p.name, Quantity: quantity.Performance, Source: "prometheus", Time: c.at(last.at), Window: rangeOf, Value: in / all, Requests: all * rangeOf}
 	if all == 0 {
 		s.Value, s.Requests, s.Missing = 0, 0, "not a number"
 	}
-	loop.Take(c.at(t), s)
+	loop.Observe(c.at(t), s)
 }
 
 // rule evaluates the alert of the benchmark, that the SLO is missed, and tells of
@@ -127,6 +127,6 @@ func (p *scraped) rule(loop *cluster.Loop, c *closed, t float64) {
 	}
 	if p.tell > 0 && t >= p.tell {
 		p.tell = 0
-		loop.Take(c.at(t), &trimtab.Alert{Workload: p.name, Name: "SLOMissed", Group: "SLOMissed " + p.name, Fingerprint: p.name, Firing: p.fires, Time: c.at(t)})
+		loop.Observe(c.at(t), &trimtab.Alert{Workload: p.name, Name: "SLOMissed", Group: "SLOMissed " + p.name, Fingerprint: p.name, Firing: p.fires, Time: c.at(t)})
 	}
 }

@@ -282,7 +282,7 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 			}
 			if c.sent[i] = append(c.sent[i], sketch); len(c.sent[i]) > late {
 				if c.sent[i][0] != nil {
-					c.loop.Take(now, c.sent[i][0])
+					c.loop.Observe(now, c.sent[i][0])
 				}
 				c.sent[i] = c.sent[i][1:]
 			}
@@ -350,7 +350,7 @@ func (c *closed) usage(t float64, i int, q *queue, silent bool) {
 		if c.scenario.Places != nil {
 			v.Host = q.host()
 		}
-		c.loop.Take(c.at(t), v)
+		c.loop.Observe(c.at(t), v)
 	}
 	c.used[i], c.periods[i], c.throttled[i] = q.used, q.periods, q.throttled
 }

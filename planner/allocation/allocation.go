@@ -30,8 +30,8 @@ type Allocation struct {
 	Now    float64
 	Range  Range
 	Status Status
-	// Barred is why its size is only recommended although its mode is act; "": it is written.
-	Barred string
+	// ReadOnly is why its size is only recommended although its mode is act; "": it is written.
+	ReadOnly string
 	// Scale is the knob of its number of instances; nil: the number is not planned.
 	Scale *ledger.Knob
 	Aim   Aim
@@ -68,8 +68,8 @@ type Aim struct {
 	// unknown.
 	Served, Short bool
 	Safe          float64
-	// Lack is how much less it has than it needs, in standard errors of its load.
-	Lack float64
+	// Deficit is how much less it has than it needs, in standard errors of its load.
+	Deficit float64
 	// Stays: its share by weight stays as it is, even if that is no whole number of units.
 	Stays bool
 	// ByHost: the amounts of its instances were decided host by host.
@@ -111,7 +111,7 @@ type Notes struct {
 func (s *Allocation) Acts() bool { return s.Writes() || s.sizeFixed() }
 
 // Writes reports whether the size of its instances is written.
-func (s *Allocation) Writes() bool { return s.Mode == trimtab.Act && s.Barred == "" }
+func (s *Allocation) Writes() bool { return s.Mode == trimtab.Act && s.ReadOnly == "" }
 
 // ActionMode returns the mode of actions on its instances.
 func (s *Allocation) ActionMode() trimtab.Mode {
@@ -173,8 +173,8 @@ func (s *Allocation) Look(scale *ledger.Knob, guarded bool, about string) {
 	}
 	s.Range.Lo, s.Range.Hi = policy.UpUnits(least, u), policy.DownUnits(most, u)
 	s.Range.easy = s.Range.Hi
-	for i := 0; i < len(s.Knobs) && s.Barred == ""; i++ {
-		s.Barred = s.Knobs[i].Held.Barred
+	for i := 0; i < len(s.Knobs) && s.ReadOnly == ""; i++ {
+		s.ReadOnly = s.Knobs[i].Held.ReadOnly
 	}
 	s.countable(scale)
 	s.Range.least = s.Range.Lo

@@ -135,7 +135,7 @@ func TestASizeThatIsBarredIsOnlyRecommended(t *testing.T) {
 	if look(s); !s.Acts() || s.ActionMode() != trimtab.Act {
 		t.Errorf("acts %v in mode %s", s.Acts(), s.ActionMode())
 	}
-	s.Knobs[0].Held.Barred = "the cluster resizes no pods"
+	s.Knobs[0].Held.ReadOnly = "the cluster resizes no pods"
 	if look(s); s.Acts() || s.ActionMode() != trimtab.Recommend {
 		t.Errorf("barred: acts %v in mode %s", s.Acts(), s.ActionMode())
 	}
@@ -205,7 +205,7 @@ func TestAWorkloadWhoseRequestsAreRefusedOrLimitedCountsAsStopped(t *testing.T) 
 		for q, v := range map[quantity.Quantity]float64{quantity.Usage: c.used, quantity.Throttled: 0.1} {
 			s.Estimate.Inputs = append(s.Estimate.Inputs, trimtab.Input{Name: string(q), Value: v})
 		}
-		s.Turn.Slice, s.Turn.Partial = 20, c.partial
+		s.Overload.Slice, s.Overload.Partial = 20, c.partial
 		if got := s.Member(at, time.Minute, 2).Stopped; got != c.want {
 			t.Errorf("%s: stopped %v, want %v", name, got, c.want)
 		}

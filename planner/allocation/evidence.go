@@ -54,7 +54,7 @@ const waits = 0.2
 
 // Firing reports whether an alert fires that keeps the workload from being lowered. During an
 // overload with ranks all workloads have alerts, and none is respected.
-func (s *Allocation) Firing() bool { return s.Loan.Fires() && !(s.Turn.Slice > 0 && s.Shared()) }
+func (s *Allocation) Firing() bool { return s.Loan.Fires() && !(s.Overload.Slice > 0 && s.Shared()) }
 
 // Changed reports whether the workload differs from what was expected when it last moved: its load
 // left the band of that forecast, or it misses its SLO.

@@ -93,17 +93,17 @@ func mostSizeOf(s *Allocation) float64 { return math.Max(s.Knobs.Largest(s.Max),
 // CountsUp reports whether the number of its instances is planned. It is also planned if another
 // program sets it, as long as trimtab only recommends for the workload.
 func (s *Allocation) CountsUp() bool {
-	return s.Scale != nil && s.Scale.Held.Problem == "" && (s.Scale.Held.Barred == "" || s.Mode != trimtab.Act || s.Barred != "")
+	return s.Scale != nil && s.Scale.Held.Problem == "" && (s.Scale.Held.ReadOnly == "" || s.Mode != trimtab.Act || s.ReadOnly != "")
 }
 
 // sizeFixed reports whether only the number of its instances is written, not their size.
 func (s *Allocation) sizeFixed() bool {
-	return s.Mode == trimtab.Act && s.Barred != "" && s.Scale != nil && s.Scale.Held.Problem == "" && s.Scale.Held.Barred == ""
+	return s.Mode == trimtab.Act && s.ReadOnly != "" && s.Scale != nil && s.Scale.Held.Problem == "" && s.Scale.Held.ReadOnly == ""
 }
 
 // mostCountOf returns the largest number of instances that the cluster's quotas allow.
 func mostCountOf(s *Allocation) float64 {
-	if st := s.Scale.Held.Standing; st != nil && st.Most > 0 {
+	if st := s.Scale.Held.Status; st != nil && st.Most > 0 {
 		return st.Most
 	}
 	return float64(s.Count.Max)
@@ -124,9 +124,9 @@ func (n *Replicas) Moves() bool { return n.To != n.From }
 // nodeName returns the key of a site in maps of package replicas.
 func nodeName(site int) string { return fmt.Sprint(site) }
 
-// RoomOf returns the idle capacity of the nodes on which the allocation has instances, by node;
+// HeadroomOf returns the idle capacity of the nodes on which the allocation has instances, by node;
 // nil: nodes do not limit it.
-func RoomOf(s *Allocation, hosts []float64) map[string]float64 {
+func HeadroomOf(s *Allocation, hosts []float64) map[string]float64 {
 	if hosts == nil {
 		return nil
 	}
@@ -150,15 +150,15 @@ func (s *Allocation) AsWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.
 		w.Size.Step = 0.01 // a kubelet rounds CPU quotas to this
 	}
 	if s.Acts() {
-		w.Size.Barred, w.Count.Barred = s.Barred, scale.Held.Barred
+		w.Size.ReadOnly, w.Count.ReadOnly = s.ReadOnly, scale.Held.ReadOnly
 	}
 	if scale.Held.Problem != "" {
-		w.Count.Barred = scale.Held.Problem
+		w.Count.ReadOnly = scale.Held.Problem
 	}
-	if st := scale.Held.Standing; st != nil {
+	if st := scale.Held.Status; st != nil {
 		w.Rollout = st.Rollout
 	}
-	if st := scale.Held.Standing; st != nil && st.Most > 0 {
+	if st := scale.Held.Status; st != nil && st.Most > 0 {
 		more := max(0, int(st.Most)-w.Replicas)
 		w.Limits.Pods = &more
 	}
@@ -178,7 +178,7 @@ func (s *Allocation) AsWorkload(now time.Time, knobs []*ledger.Knob) (*replicas.
 		if e := k.Held.InForce(); !e.Unlimited {
 			in.InForce = e.Value
 		}
-		if st := k.Held.Standing; st != nil {
+		if st := k.Held.Status; st != nil {
 			in.Terminating = st.Phase == trimtab.Ending
 		}
 		if l := s.History.Instances.Starts[k.KnobID]; l != nil && !l.Served && !l.Since.IsZero() {
@@ -214,7 +214,7 @@ func neededBy(s *Allocation) replicas.Need {
 	case !s.Unserved(): // leftover capacity that the policy gives it is no reason to start instances
 		n.Round = math.Min(n.Round, float64(s.NeedAt(1)+s.Waiting())*s.Resource.Unit)
 	}
-	if s.Scale.Held.Barred != "" && s.Writes() {
+	if s.Scale.Held.ReadOnly != "" && s.Writes() {
 		// What it is advised is not limited by the instances that exist.
 		hi := s.Range.Hi
 		s.Range.Hi = policy.DownUnits(math.Min(float64(s.Count.Max)*s.Max, s.Resource.Capacity), s.Resource.Unit)
@@ -250,7 +250,7 @@ func (w *Workload) Wanted(k *ledger.Knob, load float64) int {
 	if need, ok := replicas.NeedOf(w.Estimate.Curve, w.SLO, load, 0); ok {
 		n = max(n, int(math.Min(math.Ceil(need.Round/w.Max-policy.Grain), pool.MostReplicas)))
 	}
-	if st := k.Held.Standing; st != nil && st.Most > 0 {
+	if st := k.Held.Status; st != nil && st.Most > 0 {
 		n = min(n, int(st.Most))
 	}
 	return min(n, w.Count.Max)

@@ -21,7 +21,7 @@ import (
 func (s *Allocation) SetNumber(now time.Time, w *replicas.Workload, d *replicas.Decision, free, each float64, g *guard.Config) {
 	c := &s.Replicas
 	c.From, c.To, c.Mode = w.Replicas, d.Replicas, trimtab.Act
-	if s.Mode != trimtab.Act || w.Count.Barred != "" || s.Scale.Held.Barred != "" {
+	if s.Mode != trimtab.Act || w.Count.ReadOnly != "" || s.Scale.Held.ReadOnly != "" {
 		c.Mode = trimtab.Recommend
 	}
 	var held []string
@@ -31,12 +31,12 @@ func (s *Allocation) SetNumber(now time.Time, w *replicas.Workload, d *replicas.
 		}
 	}
 	why := numberWhy(s, now, w, d)
-	if w.Count.Barred != "" && s.Status.Free {
+	if w.Count.ReadOnly != "" && s.Status.Free {
 		c.To = d.Advised.Replicas
-		held = append(held[:0:0], "only recommended: "+w.Count.Barred)
+		held = append(held[:0:0], "only recommended: "+w.Count.ReadOnly)
 	}
 	switch grows := slices.ContainsFunc(s.Knobs, func(i instances.Instance) bool { return i.Set > i.Has+s.Resource.Quantum()/2 }); {
-	case c.To < c.From && c.Mode == trimtab.Act && grows && s.Barred == "":
+	case c.To < c.From && c.Mode == trimtab.Act && grows && s.ReadOnly == "":
 		// Enlarge the remaining instances before others go.
 		c.To, c.Note = c.From, fmt.Sprintf("%d instances are enough, once they are larger", c.To)
 	case c.To < c.From && !g.Disabled && c.Mode == trimtab.Act:
@@ -54,7 +54,7 @@ func (s *Allocation) SetNumber(now time.Time, w *replicas.Workload, d *replicas.
 			c.Why.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: "what one more instance begins with"}
 		}
 	}
-	if st := s.Scale.Held.Standing; c.To > c.From && st != nil && st.Most > 0 && float64(c.To) >= st.Most && c.To < s.Count.Max {
+	if st := s.Scale.Held.Status; c.To > c.From && st != nil && st.Most > 0 && float64(c.To) >= st.Most && c.To < s.Count.Max {
 		c.Why.Binding = trimtab.Binding{Kind: codes.BindingMax, Detail: st.By}
 	}
 	if c.Note == "" && !c.Moves() {
@@ -63,7 +63,7 @@ func (s *Allocation) SetNumber(now time.Time, w *replicas.Workload, d *replicas.
 	c.Why.Summary = strings.Join(append([]string{why}, held...), "; ")
 	if c.Why.Binding.Kind == "" {
 		by := ""
-		if st := s.Scale.Held.Standing; st != nil {
+		if st := s.Scale.Held.Status; st != nil {
 			by = st.By
 		}
 		c.Why.Binding = d.Binding(by)

@@ -34,10 +34,10 @@ func (s *Allocation) GoBack(rest *ledger.Rest) {
 	for i := range s.Knobs {
 		k := &s.Knobs[i]
 		more := k.Before() - k.Has
-		if !k.Held.Reserves || k.Stuck || more > rest.Idle+policy.Grain && more > 0 || k.Bounded(rest.Room) && more > math.Max(0, rest.Room[k.Site()])+policy.Grain {
+		if !k.Held.Reserves || k.Stuck || more > rest.Idle+policy.Grain && more > 0 || k.Bounded(rest.Headroom) && more > math.Max(0, rest.Headroom[k.Site()])+policy.Grain {
 			continue
 		}
-		rest.Take(k.Site(), math.Max(0, more))
+		rest.Subtract(k.Site(), math.Max(0, more))
 		k.Set, k.Fresh = k.Before(), false
 	}
 	if len(s.Knobs) == 1 && s.Aim.ByHost {
@@ -64,7 +64,7 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 		}
 		return -1
 	}
-	m := overload.Member{Workload: s.Claim(), Turn: s.Turn, Entitled: entitled,
+	m := overload.Member{Workload: s.Claim(), State: s.Overload, Entitled: entitled,
 		Cost: math.Inf(1), Missed: s.Missed, Unknown: s.Estimate.Cost == nil && s.Unserved(), Waiting: s.Waiting(),
 		Window: s.Estimate.Window.Duration(), Used: latest(quantity.Usage)}
 	// Even where no limit stops it, others on the host may use the CPU that the pool was promised.
@@ -75,12 +75,12 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 		m.Stopped = stopped > 0.5 || stopped < 0.02 && latest(quantity.Waited) > m.Used
 	}
 	// What refuses its requests, or limits it to its part of them, hides what it wants as well.
-	m.Stopped = m.Stopped || refuses(s.Estimate) || s.Turn.Partial && m.Used > limited*float64(s.Turn.Slice)*s.Resource.Unit
+	m.Stopped = m.Stopped || refuses(s.Estimate) || s.Overload.Partial && m.Used > limited*float64(s.Overload.Slice)*s.Resource.Unit
 	m.Min = max(s.Range.least, policy.UpUnits(s.Floor(), s.Resource.Unit)) // without the part that a firing alert keeps
 	if s.Estimate.Cost != nil {
 		m.Cost = *s.Estimate.Cost
 	}
-	if !(math.Max(s.Turn.Wants, s.Turn.Held) > 0) {
+	if !(math.Max(s.Overload.Wants, s.Overload.Held) > 0) {
 		m.Need = s.NeedAt(-1)
 	}
 	return m
@@ -138,15 +138,15 @@ func (s *Allocation) Rest(e float64, detail string) {
 // ServeInTurn sets the target of an allocation to the share of its turn. scale is the fraction of
 // the CPU that may be given.
 func (s *Allocation) ServeInTurn(scale float64) {
-	s.Aim.Solved, s.Aim.Units = true, max(int(math.Round(float64(s.Turn.Slice)*scale)), min(s.Turn.Slice, max(s.Range.least, policy.UpUnits(s.Floor(), s.Resource.Unit))))
+	s.Aim.Solved, s.Aim.Units = true, max(int(math.Round(float64(s.Overload.Slice)*scale)), min(s.Overload.Slice, max(s.Range.least, policy.UpUnits(s.Floor(), s.Resource.Unit))))
 	detail := "needs do not fit; it has what those leave who are served"
 	switch {
-	case s.Turn.Partial:
+	case s.Overload.Partial:
 		detail = "needs do not fit; requests beyond its share are refused before it"
-	case s.Turn.Admitted:
+	case s.Overload.Admitted:
 		detail = "needs do not fit; it has what its requests want, and others refuse requests"
-	case s.Turn.Rank > 0:
-		detail = fmt.Sprintf("needs do not fit; it is served, number %d in turn", s.Turn.Rank)
+	case s.Overload.Rank > 0:
+		detail = fmt.Sprintf("needs do not fit; it is served, number %d in turn", s.Overload.Rank)
 	}
 	s.Aim.Binding = trimtab.Binding{Kind: codes.BindingCapacity, Detail: detail}
 	if s.Aim.Stays = !worth(s, s.Now, float64(s.Aim.Units)*s.Resource.Unit); s.Aim.Stays {
@@ -158,7 +158,7 @@ func (s *Allocation) ServeInTurn(scale float64) {
 // while others are. By weight alone it would use up the common limit, on CPUs on which the served
 // ones do not run.
 func (s *Allocation) Capped(k *instances.Instance) bool {
-	return s.Shared() && s.Status.Free && !k.Held.Reserves && (s.Turn.Capped || k.Capped)
+	return s.Shared() && s.Status.Free && !k.Held.Reserves && (s.Overload.Capped || k.Capped)
 }
 
 // Reserves reports whether its amounts are also reservations on the nodes, as CPU requests in a

@@ -7,7 +7,7 @@ import (
 // Has returns its current amount as it is shown to people.
 func (s *Allocation) Has() trimtab.Amount {
 	if len(s.Knobs) == 1 {
-		return s.Knobs[0].Held.Standing.Cap(s.Knobs[0].Found)
+		return s.Knobs[0].Held.Status.Cap(s.Knobs[0].Found)
 	}
 	if s.Knobs.Unlimited() {
 		return trimtab.Unlimited()

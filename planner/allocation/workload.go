@@ -29,8 +29,8 @@ type Workload struct {
 	States   []*State
 	Loan     *loan.Loan // nil: no alert fires, and nothing is to be given back
 	Returned time.Time
-	// Turn is its state in an overload: see package overload.
-	Turn     overload.Turn
+	// Overload is its state in an overload: see package overload.
+	Overload overload.WorkloadState
 	Released bool
 	// Missed is how many estimates in a row missed the SLO beyond their noise.
 	Missed int

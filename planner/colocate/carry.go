@@ -116,7 +116,7 @@ func (s *Step) put(now time.Time, d *issue.Decision, t *tenant, r *issue.Resourc
 	a, ok := s.action(now, k, r, v, act)
 	switch {
 	case !ok:
-	case k.Held.Barred != "" || s.config.Mode != trimtab.Act:
+	case k.Held.ReadOnly != "" || s.config.Mode != trimtab.Act:
 		a.Mode = trimtab.Recommend
 		d.Advice = append(d.Advice, a)
 	case a.Set.Less(a.Expect):

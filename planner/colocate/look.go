@@ -139,7 +139,7 @@ func (s *Step) gather() {
 // unlimited reports whether no knob limits a job yet: it got no resources, and waits for its turn.
 func (t *tenant) unlimited() bool {
 	k := t.usable(cpu)
-	return k != nil && k.Held.Now.Unlimited && k.Held.Barred == ""
+	return k != nil && k.Held.Now.Unlimited && k.Held.ReadOnly == ""
 }
 
 // known returns the knob of a resource; nil: there is none, or it was never read.

@@ -138,8 +138,8 @@ func NewStep(c StepConfig) (*Step, error) {
 	}
 	s.ledger = ledger.New(ledger.Config{Pool: c.Pool, Lease: c.Lease, Most: s.most})
 	s.issue = issue.New(issue.Config{Pool: c.Pool, Resources: slices.Clone(s.resources), Lease: c.Lease, Confirm: c.Confirm, Ledger: s.ledger,
-		Turns:   func(string) bool { return true },
-		Unheard: func(string, func(string) bool) float64 { return 0 }})
+		Writable:   func(string) bool { return true },
+		Unreported: func(string, func(string) bool) float64 { return 0 }})
 	return s, nil
 }
 

@@ -46,9 +46,9 @@ func (s *State) Valid() bool {
 // smooth is the weight of a new value in the smoothed t.
 const smooth = 0.2
 
-// Take learns from a report of a workload with the given SLO. It learns nothing from a held
+// Observe learns from a report of a workload with the given SLO. It learns nothing from a held
 // estimate.
-func (s *State) Take(e *trimtab.Estimate, slo float64) {
+func (s *State) Observe(e *trimtab.Estimate, slo float64) {
 	if e.Hold != nil || e.Fallback != "" || e.Validate() != nil {
 		return
 	}

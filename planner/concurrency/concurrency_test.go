@@ -24,7 +24,7 @@ func report(performance float64, p95 trimtab.Seconds) *trimtab.Estimate {
 func TestTheLimitIsTheRateThatIsServedInTimeOverTheTimeOfARequest(t *testing.T) {
 	var s State
 	e := report(0.95, 0.05)
-	s.Take(e, 0.5)
+	s.Observe(e, 0.5)
 	l, ok := s.For(2, e.Cost)
 	if !ok || math.Abs(l.Rate-160) > 1e-9 || l.Requests != 8 { // 2 × 80% / 10ms × 50ms
 		t.Errorf("%+v, %v", l, ok)
@@ -42,17 +42,17 @@ func TestTheLimitIsTheRateThatIsServedInTimeOverTheTimeOfARequest(t *testing.T) 
 // In an overload, requests take as long as the limit has them wait for a core.
 func TestAnOverloadTeachesNeitherTimeNorNeed(t *testing.T) {
 	var s State
-	s.Take(report(0.95, 0.05), 0.5)
+	s.Observe(report(0.95, 0.05), 0.5)
 	before := s
 	late := report(0.01, 3)
 	late.Curve.Knots = late.Curve.Knots[:1]
-	s.Take(late, 0.5)
+	s.Observe(late, 0.5)
 	starved := report(0.95, 3)
 	starved.Starved = 4
-	s.Take(starved, 0.5)
+	s.Observe(starved, 0.5)
 	held := report(0.95, 3)
 	held.Hold = &trimtab.Held{Code: codes.HeldStale, Text: "x", Input: "load"}
-	s.Take(held, 0.5)
+	s.Observe(held, 0.5)
 	if s != before {
 		t.Errorf("%+v, before %+v", s, before)
 	}
@@ -86,7 +86,7 @@ func TestANeedThatNoNumberHoldsIsNotLearnt(t *testing.T) {
 	var s State
 	e := report(0.95, 0.05)
 	e.Curve.Load = math.SmallestNonzeroFloat64
-	if s.Take(e, 0.5); !s.Valid() || s.Need != 0 {
+	if s.Observe(e, 0.5); !s.Valid() || s.Need != 0 {
 		t.Errorf("%+v", s)
 	}
 }

@@ -20,7 +20,7 @@ func (p *pool) guarantee() {
 			floors[i] = math.Max(t.floor[r], math.Min(d, float64(p.q.Workloads[i].Wants[r].Guarantee)/of.Capacity))
 		}
 		p.guaranteeGroups(r, floors)
-		if p.rooms[r] != nil {
+		if p.headroom[r] != nil {
 			p.guaranteeOn(r, floors)
 			continue
 		}
@@ -45,8 +45,8 @@ func (p *pool) guarantee() {
 func (p *pool) guaranteeOn(r int, floors []float64) {
 	of, room := p.q.Resources[r], p.room()
 	some := &pool{q: &policy.Question{Resources: []policy.Pooled{of}}, tenants: make([]tenant, len(p.tenants)), tree: []node{{parent: -1, weight: 1}},
-		rows: []row{{units: room[r] * of.Capacity}}, rooms: []*hosts.Room{p.rooms[r]}, first: []int{1}}
-	for k := range p.rooms[r].Left {
+		rows: []row{{units: room[r] * of.Capacity}}, headroom: []*hosts.Headroom{p.headroom[r]}, first: []int{1}}
+	for k := range p.headroom[r].Left {
 		some.rows = append(some.rows, row{units: room[p.first[r]+k] * of.Capacity})
 	}
 	for i := range p.tenants {

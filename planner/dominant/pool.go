@@ -35,10 +35,10 @@ type pool struct {
 	// rows are the constraints: one for the budget of each resource, in their
 	// order, then one for each resource of each host that may become full.
 	rows []row
-	// rooms are the hosts by resource, nil where they bound nothing beyond the budget; their rows
+	// headroom are the hosts by resource, nil where they bound nothing beyond the budget; their rows
 	// are those of the pool from first on.
-	rooms []*hosts.Room
-	first []int
+	headroom []*hosts.Headroom
+	first    []int
 }
 
 // row is one constraint: Σ_i share·allocation_ir <= units.
@@ -85,25 +85,25 @@ func newPool(q *policy.Question) *pool {
 func (p *pool) locate() {
 	q, m := *p.q, len(p.q.Resources)
 	q.Resources = slices.Clone(q.Resources)
-	p.rows, p.rooms, p.first = make([]row, m), make([]*hosts.Room, m), make([]int, m)
+	p.rows, p.headroom, p.first = make([]row, m), make([]*hosts.Headroom, m), make([]int, m)
 	for r := range q.Resources {
 		of := &q.Resources[r]
 		if len(of.Hosts) > 0 {
-			of.Units, p.rooms[r] = p.fold(r)
+			of.Units, p.headroom[r] = p.fold(r)
 		}
 		p.rows[r] = row{resource: r, units: float64(of.Units)}
-		if p.first[r] = len(p.rows); p.rooms[r] == nil {
+		if p.first[r] = len(p.rows); p.headroom[r] == nil {
 			continue
 		}
-		for k, units := range p.rooms[r].Left {
-			p.rows = append(p.rows, row{r, units, p.rooms[r].Host(k)})
+		for k, units := range p.headroom[r].Left {
+			p.rows = append(p.rows, row{r, units, p.headroom[r].Host(k)})
 		}
 	}
 	p.q = &q
 }
 
 // fold returns the units of a resource and its hosts, nil where they say no more.
-func (p *pool) fold(r int) (units int, room *hosts.Room) {
+func (p *pool) fold(r int) (units int, room *hosts.Headroom) {
 	all := p.q.Of(r)
 	some := *all
 	some.Workloads = make([]policy.Workload, 0, len(all.Workloads))
@@ -122,10 +122,10 @@ func (p *pool) fold(r int) (units int, room *hosts.Room) {
 // parts returns what one unit of resource r uses of its hosts for tenant i, by row of
 // [pool.rooms].
 func (p *pool) parts(i, r int) []hosts.Part {
-	if p.rooms[r] == nil {
+	if p.headroom[r] == nil {
 		return nil
 	}
-	return p.rooms[r].Parts(i)
+	return p.headroom[r].Parts(i)
 }
 
 // room returns what is left of each row, as a fraction of the resource's capacity.

@@ -23,8 +23,8 @@ func (p *pool) round(r int, units [][]int) {
 	}
 	of := p.q.Resources[r]
 	room := hosts.Pool(of.Units)
-	if p.rooms[r] != nil {
-		room = p.rooms[r].Clone()
+	if p.headroom[r] != nil {
+		room = p.headroom[r].Clone()
 		room.Units = of.Units
 	}
 	var parts []part
@@ -33,7 +33,7 @@ func (p *pool) round(r int, units [][]int) {
 		exact := p.tenants[i].share(r) * of.Capacity
 		n := min(max(int(math.Floor(exact+grain)), w.Min), w.Max)
 		units[i][r] = n
-		room.Take(i, n)
+		room.Subtract(i, n)
 		if rest := exact - float64(n); rest > grain && n < w.Max {
 			keeps := 1
 			if w.Current > n {
@@ -46,7 +46,7 @@ func (p *pool) round(r int, units [][]int) {
 	for i := len(p.tenants) - 1; i >= 0; i-- {
 		for room.Over(i) && units[i][r] > p.q.Workloads[i].Wants[r].Min {
 			units[i][r]--
-			room.Take(i, -1)
+			room.Subtract(i, -1)
 		}
 	}
 	slices.SortStableFunc(parts, func(a, b part) int {
@@ -55,7 +55,7 @@ func (p *pool) round(r int, units [][]int) {
 	for _, t := range parts {
 		if room.Most(t.at) > 0 {
 			units[t.at][r]++
-			room.Take(t.at, 1)
+			room.Subtract(t.at, 1)
 		}
 	}
 }

@@ -78,19 +78,19 @@ func (s *sum) drop(v float64) (afresh bool) {
 // freezes the claims that use it; the others continue. The rest of a frozen claim's share goes to
 // its siblings first.
 type filling struct {
-	room   *hosts.Room // the rows are its hosts, then the pool
-	left   []float64   // by row
-	on     [][]int     // the claims by row
-	claims []claim
-	groups []flow
-	active int
-	drawn  []float64 // use of each row at the present speeds
+	headroom *hosts.Headroom // the rows are its hosts, then the pool
+	left     []float64       // by row
+	on       [][]int         // the claims by row
+	claims   []claim
+	groups   []flow
+	active   int
+	drawn    []float64 // use of each row at the present speeds
 }
 
 // newFilling starts every claim at its lo; these must fit.
-func newFilling(room *hosts.Room, groups []flow, claims []claim) *filling {
+func newFilling(room *hosts.Headroom, groups []flow, claims []claim) *filling {
 	n := len(room.Left) + 1
-	f := &filling{room: room, left: append(slices.Clone(room.Left), float64(room.Units)), on: make([][]int, n),
+	f := &filling{headroom: room, left: append(slices.Clone(room.Left), float64(room.Units)), on: make([][]int, n),
 		claims: claims, groups: groups, active: len(claims), drawn: make([]float64, n)}
 	given := make([]float64, len(groups))
 	for i := range claims {
@@ -127,7 +127,7 @@ func newFilling(room *hosts.Room, groups []flow, claims []claim) *filling {
 
 // each calls fn with the rows that claim i uses.
 func (f *filling) each(i int, fn func(row int, share float64)) {
-	for _, p := range f.room.Parts(i) {
+	for _, p := range f.headroom.Parts(i) {
 		fn(int(p.Row), p.Share)
 	}
 	fn(len(f.left)-1, 1)

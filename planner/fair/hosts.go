@@ -69,22 +69,22 @@ func (n *node) flows(groups []flow, parent int, of []int) ([]flow, []int) {
 
 // whole rounds shares down to whole units, and gives the units that are left to the largest
 // remainders, as [round] does, where hosts have room.
-func whole(p *policy.Problem, room *hosts.Room, shares []claim) policy.Solution {
+func whole(p *policy.Problem, room *hosts.Headroom, shares []claim) policy.Solution {
 	s := policy.Solution{Units: make([]int, len(shares)), Binding: make([]trimtab.Binding, len(shares))}
 	for i := range shares {
 		s.Units[i] = int(math.Floor(shares[i].amount + grain))
-		room.Take(i, s.Units[i])
+		room.Subtract(i, s.Units[i])
 	}
 	for i := len(shares) - 1; i >= 0; i-- { // rounding within the grain may have taken a unit too many
 		if room.Over(i) && s.Units[i] > p.Workloads[i].Min {
 			s.Units[i]--
-			room.Take(i, -1)
+			room.Subtract(i, -1)
 		}
 	}
 	for _, i := range byRemainder(p, shares, s.Units) {
 		if room.Most(i) > 0 {
 			s.Units[i]++
-			room.Take(i, 1)
+			room.Subtract(i, 1)
 		}
 	}
 	for i := range shares {

@@ -43,7 +43,7 @@ func drawHosts(t *rapid.T) *policy.Problem {
 }
 
 // filled returns the real shares, with every workload between lo and hi.
-func filled(p *policy.Problem) ([]claim, *hosts.Room) {
+func filled(p *policy.Problem) ([]claim, *hosts.Headroom) {
 	room := hosts.New(p)
 	claims := make([]claim, len(p.Workloads))
 	for i, w := range p.Workloads {
@@ -53,7 +53,7 @@ func filled(p *policy.Problem) ([]claim, *hosts.Room) {
 	return claims, room
 }
 
-func used(room *hosts.Room, claims []claim) []float64 {
+func used(room *hosts.Headroom, claims []claim) []float64 {
 	sums := make([]float64, len(room.Left)+1)
 	for i, c := range claims {
 		for _, part := range room.Parts(i) {

@@ -103,8 +103,8 @@ type Workload struct {
 	// Changed: its load, or whether it meets its SLO, differs from what was expected when it last
 	// moved.
 	Changed bool
-	// Lack is how much less it has than it needs, in standard errors of that need.
-	Lack float64
+	// Deficit is how much less it has than it needs, in standard errors of that need.
+	Deficit float64
 	// Firing: an alert on it fires.
 	Firing bool
 	// Harms: it is expected to miss its SLO at Target, and no workload that is now worse off than
@@ -151,7 +151,7 @@ func (c Config) Apply(r Round) []Grant {
 		w := &r.Workloads[i]
 		if a := &account[side(w)]; w.Want > w.Now && w.Missing {
 			a.urgent = a.urgent || w.Changed
-			a.lack = math.Max(a.lack, w.Lack)
+			a.deficit = math.Max(a.deficit, w.Deficit)
 		}
 	}
 	for i := range r.Workloads {
@@ -178,24 +178,24 @@ func (c Config) Apply(r Round) []Grant {
 // ledger collects the candidates of one side: of the actions, or of the advice.
 type ledger struct {
 	targets int
-	rises   []wish
-	falls   []wish
+	rises   []change
+	falls   []change
 	// inside has falls within the dead band, which are made only for needed rises.
-	inside []wish
+	inside []change
 	// urgent: a workload that misses its SLO is to get more, and that is new. Capacity that others
 	// got lately may be taken for it.
 	urgent bool
-	// lack is the greatest Lack among the workloads that are to get more.
-	lack float64
+	// deficit is the greatest Deficit among the workloads that are to get more.
+	deficit float64
 }
 
-type wish struct {
+type change struct {
 	at     int
 	to     float64
 	amount float64
 	needed bool
-	// proven: the fall ends where the SLO is expected to be met.
-	proven bool
+	// meetsSLO: the fall ends where the SLO is expected to be met.
+	meetsSLO bool
 }
 
 func side(w *Workload) int {
@@ -218,7 +218,7 @@ func (c Config) rise(r Round, i int, grants []Grant, a *ledger) {
 		grants[i].Binding = bound("one reversal in %v", c.Window)
 		return
 	}
-	a.rises = append(a.rises, wish{at: i, to: w.Want, amount: w.Want - w.Now, needed: needed})
+	a.rises = append(a.rises, change{at: i, to: w.Want, amount: w.Want - w.Now, needed: needed})
 }
 
 // fall admits a fall, shortened to the limit per round.
@@ -230,7 +230,7 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 		return
 	}
 	if c.Disabled {
-		a.falls = append(a.falls, wish{at: i, to: to, amount: w.Now - to})
+		a.falls = append(a.falls, change{at: i, to: to, amount: w.Now - to})
 		return
 	}
 	switch {
@@ -241,7 +241,7 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 		grants[i].Binding = bound("it would miss its SLO, and nobody who is worse off would gain")
 		return
 	}
-	if c.reverses(w, -1, r.Now) && !w.Changed && !a.urgent && a.lack <= c.evidence(w, r.Now) {
+	if c.reverses(w, -1, r.Now) && !w.Changed && !a.urgent && a.deficit <= c.evidence(w, r.Now) {
 		if !c.returns(w, r.Now) {
 			grants[i].Binding = bound("one reversal in %v", c.Window)
 			return
@@ -259,7 +259,7 @@ func (c Config) fall(r Round, i int, grants []Grant, a *ledger) {
 	if to >= w.Now-grain*r.Unit {
 		return
 	}
-	f := wish{at: i, to: to, amount: w.Now - to, proven: w.Safe > 0 && to >= w.Safe-grain*r.Unit}
+	f := change{at: i, to: to, amount: w.Now - to, meetsSLO: w.Safe > 0 && to >= w.Safe-grain*r.Unit}
 	if w.Now-w.Target <= c.band(w)*w.Now {
 		grants[i].Binding = c.inBand(w)
 		a.inside = append(a.inside, f)
@@ -302,7 +302,7 @@ func (c Config) reverses(w *Workload, direction int, now time.Time) bool {
 	return c.recent(m.Reversed, now) || direction < 0 && c.recent(m.At, now)
 }
 
-// evidence returns how large the Lack of another workload must be, in standard errors, to take back
+// evidence returns how large the Deficit of another workload must be, in standard errors, to take back
 // what a workload was given: telling right after the workload's last move, falling linearly to 0
 // after a Window.
 func (c Config) evidence(w *Workload, now time.Time) float64 {
@@ -314,7 +314,7 @@ func (c Config) evidence(w *Workload, now time.Time) float64 {
 	return telling * (1 - age.Seconds()/c.Window.Seconds())
 }
 
-// telling is a Lack, in standard errors, that is probably not noise.
+// telling is a Deficit, in standard errors, that is probably not noise.
 const telling = 1
 
 // returns reports whether lent capacity may be taken back now.
@@ -331,7 +331,7 @@ func (c Config) recent(t, now time.Time) bool {
 // settle grants falls within the limits per round, then rises within the free capacity, and returns
 // the free capacity that is left.
 func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
-	bySize := func(x, y wish) int {
+	bySize := func(x, y change) int {
 		switch {
 		case x.amount > y.amount:
 			return -1
@@ -348,13 +348,13 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 		budget = c.Moved * r.Capacity
 	}
 	freed, lowered := 0.0, 0
-	lower := func(f wish, inside bool) {
+	lower := func(f change, inside bool) {
 		to := f.to
-		if !f.proven && f.amount > budget-freed {
+		if !f.meetsSLO && f.amount > budget-freed {
 			to = math.Ceil((r.Workloads[f.at].Now-(budget-freed))/r.Unit-grain) * r.Unit
 		}
 		switch {
-		case !f.proven && lowered >= most:
+		case !f.meetsSLO && lowered >= most:
 			grants[f.at].Binding = bound("at most %d of %d lowered a round", most, a.targets)
 		case to >= r.Workloads[f.at].Now-grain*r.Unit:
 			grants[f.at].Binding = bound("at most %.0f%% of the capacity moved a round", 100*c.Moved)
@@ -365,7 +365,7 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 				grants[f.at].Binding = bound("lowered inside the dead band for a workload that misses its SLO")
 			}
 			grants[f.at].Set = to
-			if freed += r.Workloads[f.at].Now - to; !f.proven {
+			if freed += r.Workloads[f.at].Now - to; !f.meetsSLO {
 				lowered++
 			}
 		}
@@ -391,9 +391,9 @@ func (c Config) settle(r Round, grants []Grant, a *ledger) float64 {
 // raise divides the free capacity (room) among the rises, the needed ones first. Within each kind
 // it divides in proportion to the requests, less what a workload's own instances give up. It
 // returns what is left.
-func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float64 {
+func (c Config) raise(r Round, grants []Grant, rises []change, room float64) float64 {
 	for _, needed := range []bool{true, false} {
-		var group []wish
+		var group []change
 		var asks []float64
 		for _, w := range rises {
 			if w.needed == needed {
@@ -420,7 +420,7 @@ func (c Config) raise(r Round, grants []Grant, rises []wish, room float64) float
 }
 
 // own returns how much of a rise a workload's own instances give up, in whole units.
-func (r *Round) own(w wish) float64 {
+func (r *Round) own(w change) float64 {
 	return math.Floor(math.Max(0, r.Workloads[w.at].Own)/r.Unit+grain) * r.Unit
 }
 

@@ -281,7 +281,7 @@ func TestWhatWasGivenLatelyIsTakenForWhoLacksItBeyondItsNoise(t *testing.T) {
 	} {
 		r := Round{Now: t0, Unit: 0.1, Capacity: 10, Workloads: []Workload{
 			{Name: "gave", Now: 5, Target: 4, Want: 4, Fresh: true, Meets: true, Safe: 3.5, Last: Move{Direction: 1, At: t0.Add(-c.ago)}},
-			{Name: "lacks", Now: 5, Target: 6, Want: 6, Fresh: true, Missing: true, Meets: true, Lack: c.lack},
+			{Name: "lacks", Now: 5, Target: 6, Want: 6, Fresh: true, Missing: true, Meets: true, Deficit: c.lack},
 		}}
 		if got := (Config{}).Apply(r)[0]; (got.Set < 5) != c.falls {
 			t.Errorf("a lack of %v standard errors %v after the rise: set to %v (%s)", c.lack, c.ago, got.Set, got.Binding)

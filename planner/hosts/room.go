@@ -11,8 +11,8 @@ import (
 // grain is the rounding error of sums of shares, in units of a host.
 const grain = 1e-9
 
-// Room is what is left of the pool and its hosts.
-type Room struct {
+// Headroom is what is left of the pool and its hosts.
+type Headroom struct {
 	// Units is what is left of the pool.
 	Units int
 	// Left is what is left of each row, a host that may become full.
@@ -27,15 +27,15 @@ type matrix struct {
 	name  []string
 }
 
-// Part is how much of a row of [Room.Left] one unit of a workload uses.
+// Part is how much of a row of [Headroom.Left] one unit of a workload uses.
 type Part struct {
 	Row   int32
 	Share float64
 }
 
 // New returns the room of a valid problem, with nothing used.
-func New(p *policy.Problem) *Room {
-	r := &Room{Units: p.Units, matrix: &matrix{start: make([]int32, 1, len(p.Workloads)+1)}}
+func New(p *policy.Problem) *Headroom {
+	r := &Headroom{Units: p.Units, matrix: &matrix{start: make([]int32, 1, len(p.Workloads)+1)}}
 	rows := make([]int32, len(p.Hosts))
 	for h, most := range mostOf(p) {
 		if rows[h] = -1; most > p.Hosts[h].Units+grain {
@@ -75,22 +75,22 @@ func mostOf(p *policy.Problem) []float64 {
 }
 
 // Hosts reports whether any host may become full.
-func (r *Room) Hosts() bool { return len(r.Left) > 0 }
+func (r *Headroom) Hosts() bool { return len(r.Left) > 0 }
 
 // Clone returns an independent copy.
-func (r *Room) Clone() *Room {
-	return &Room{r.Units, append([]float64(nil), r.Left...), r.matrix}
+func (r *Headroom) Clone() *Headroom {
+	return &Headroom{r.Units, append([]float64(nil), r.Left...), r.matrix}
 }
 
 // Set copies another room of the same problem.
-func (r *Room) Set(other *Room) {
+func (r *Headroom) Set(other *Headroom) {
 	r.Units = other.Units
 	copy(r.Left, other.Left)
 }
 
 // Pool returns a room of so many units and no hosts.
-func Pool(units int) *Room {
-	return &Room{Units: units, matrix: &matrix{}}
+func Pool(units int) *Headroom {
+	return &Headroom{Units: units, matrix: &matrix{}}
 }
 
 // Parts returns what one unit of workload j uses of the rows.
@@ -105,7 +105,7 @@ func (m *matrix) Parts(j int) []Part {
 func (m *matrix) Host(row int) string { return m.name[row] }
 
 // Most returns how many more units workload j can get, >= 0.
-func (r *Room) Most(j int) int {
+func (r *Headroom) Most(j int) int {
 	most := max(r.Units, 0)
 	for _, p := range r.Parts(j) {
 		if left := r.Left[p.Row] + grain; left < p.Share*float64(most) {
@@ -115,8 +115,8 @@ func (r *Room) Most(j int) int {
 	return most
 }
 
-// Take subtracts n units for workload j; a negative n gives them back.
-func (r *Room) Take(j, n int) {
+// Subtract subtracts n units for workload j; a negative n gives them back.
+func (r *Headroom) Subtract(j, n int) {
 	r.Units -= n
 	for _, p := range r.Parts(j) {
 		r.Left[p.Row] -= p.Share * float64(n)
@@ -124,7 +124,7 @@ func (r *Room) Take(j, n int) {
 }
 
 // Holds reports whether no more was used than there was.
-func (r *Room) Holds() bool {
+func (r *Headroom) Holds() bool {
 	for _, left := range r.Left {
 		if left < -grain {
 			return false
@@ -134,7 +134,7 @@ func (r *Room) Holds() bool {
 }
 
 // Over reports whether a row that workload j uses, or the pool, is over its capacity.
-func (r *Room) Over(j int) bool {
+func (r *Headroom) Over(j int) bool {
 	for _, p := range r.Parts(j) {
 		if r.Left[p.Row] < -grain {
 			return true
@@ -145,7 +145,7 @@ func (r *Room) Over(j int) bool {
 
 // Binding returns what stops workload j from getting n more units: the capacity of a host, or of
 // the pool.
-func (r *Room) Binding(j, n int) trimtab.Binding {
+func (r *Headroom) Binding(j, n int) trimtab.Binding {
 	binding, least := trimtab.Binding{Kind: codes.BindingCapacity}, math.Inf(1)
 	if n > r.Units {
 		return binding

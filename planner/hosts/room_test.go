@@ -56,7 +56,7 @@ func TestAWorkloadCanHaveAsMuchAsItsHostsAndThePoolHaveAndNoMore(t *testing.T) {
 			most := min(room.Most(j), p.Workloads[j].Max-units[j])
 			n := rapid.IntRange(-units[j], most).Draw(t, "units")
 			units[j] += n
-			room.Take(j, n)
+			room.Subtract(j, n)
 			if !fits(p, units) || !room.Holds() || room.Over(j) {
 				t.Fatalf("%v does not fit %+v", units, p)
 			}

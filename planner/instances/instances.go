@@ -49,7 +49,7 @@ type Hosted struct {
 // Of returns the instance of a knob. lost: its host is.
 func Of(k *ledger.Knob, lost bool) Instance {
 	most := k.Most()
-	if s := k.Held.Standing; s != nil && s.Most > 0 {
+	if s := k.Held.Status; s != nil && s.Most > 0 {
 		most = math.Min(most, s.Most)
 	}
 	return Instance{Knob: k, Found: k.Held.Now, Has: k.Now(), Low: k.Held.Min, High: most, Stuck: lost}
@@ -135,7 +135,7 @@ func (all All) Own(now float64) (sum float64) {
 
 // Unlimited reports whether nothing limits the workload.
 func (all All) Unlimited() bool {
-	return !slices.ContainsFunc(all, func(i Instance) bool { return !i.Held.Standing.Cap(i.Found).Unlimited })
+	return !slices.ContainsFunc(all, func(i Instance) bool { return !i.Held.Status.Cap(i.Found).Unlimited })
 }
 
 // Shared reports whether what they have are shares by weight.
@@ -147,7 +147,7 @@ func (all All) Shared() bool {
 func (all All) Left() float64 {
 	least := math.Inf(1)
 	for i := range all {
-		if st := all[i].Held.Standing; st != nil && st.Left != nil {
+		if st := all[i].Held.Status; st != nil && st.Left != nil {
 			least = math.Min(least, *st.Left)
 		}
 	}
@@ -157,7 +157,7 @@ func (all All) Left() float64 {
 // Largest is the largest size of an instance that the cluster allows, at most what is declared.
 func (all All) Largest(declared float64) float64 {
 	for i := range all {
-		if st := all[i].Held.Standing; st != nil && st.Most > 0 {
+		if st := all[i].Held.Status; st != nil && st.Most > 0 {
 			declared = math.Min(declared, st.Most)
 		}
 	}
@@ -174,7 +174,7 @@ func (all All) Uneven(now, least, unit float64, over bool) bool {
 	}
 	return slices.ContainsFunc(all, func(k Instance) bool {
 		part := math.Max(k.Share*now, math.Max(least, k.Low))
-		loose := k.Held.Standing.Cap(k.Found).Unlimited || k.Owes || over || k.Has > 2*part+unit
+		loose := k.Held.Status.Cap(k.Found).Unlimited || k.Owes || over || k.Has > 2*part+unit
 		return loose && !k.Stuck && k.Has > part+unit/2
 	})
 }
@@ -221,9 +221,9 @@ func (all All) Median() (float64, bool) {
 	return (others[(len(others)-1)/2] + others[len(others)/2]) / 2, true
 }
 
-// Place gives new instances the median amount of the others, as far as their hosts and the pool
+// Distribute gives new instances the median amount of the others, as far as their hosts and the pool
 // have room beside what all are believed to have; rest is that room, and is not changed.
-func (all All) Place(rest *ledger.Rest, believed *ledger.Counts, least, quantum float64) {
+func (all All) Distribute(rest *ledger.Rest, believed *ledger.Counts, least, quantum float64) {
 	median, ok := all.Median()
 	if !ok {
 		return
@@ -231,10 +231,10 @@ func (all All) Place(rest *ledger.Rest, believed *ledger.Counts, least, quantum 
 	idle, at, room := rest.Idle, make([]int, 0, len(all)), make([]float64, 0, len(all))
 	for i := range all {
 		if k := &all[i]; k.Fresh && !k.Stuck {
-			if rest.Room != nil {
-				at, room = append(at, k.Site()), append(room, rest.Room[k.Site()])
+			if rest.Headroom != nil {
+				at, room = append(at, k.Site()), append(room, rest.Headroom[k.Site()])
 			}
-			rest.Take(k.Site(), -believed.Of(k.Place()))
+			rest.Subtract(k.Site(), -believed.Of(k.Index()))
 		}
 	}
 	for i := range all {
@@ -243,16 +243,16 @@ func (all All) Place(rest *ledger.Rest, believed *ledger.Counts, least, quantum 
 			continue
 		}
 		set := math.Min(math.Min(median, k.High), rest.Idle)
-		if k.Bounded(rest.Room) {
-			set = math.Min(set, rest.Room[k.Site()])
+		if k.Bounded(rest.Headroom) {
+			set = math.Min(set, rest.Headroom[k.Site()])
 		}
 		set = math.Max(math.Floor(set/quantum+policy.Grain)*quantum, math.Max(least, k.Low))
-		rest.Take(k.Site(), set)
+		rest.Subtract(k.Site(), set)
 		k.Set, k.Fresh, k.Placed = set, false, true
 	}
 	rest.Idle = idle
 	for i := len(at) - 1; i >= 0; i-- { // a host may be there twice: what it had first comes last
-		rest.Room[at[i]] = room[i]
+		rest.Headroom[at[i]] = room[i]
 	}
 }
 
@@ -307,8 +307,8 @@ func inOrder(parts []policy.Part) []policy.Part {
 	return out
 }
 
-// Room returns how much more they can have together with left on each host.
-func (all All) Room(left []float64) float64 {
+// Headroom returns how much more they can have together with left on each host.
+func (all All) Headroom(left []float64) float64 {
 	most := math.Inf(1)
 	for i := 0; i < len(all); {
 		site, share := all[i].Site(), 0.0
@@ -326,9 +326,9 @@ func (all All) Room(left []float64) float64 {
 
 // Caps returns the limit of a group above one of them on a host, or on any for "", that allows
 // less than is declared; nil: there is none.
-func (all All) Caps(host string) *trimtab.Standing {
+func (all All) Caps(host string) *trimtab.KnobStatus {
 	for i := range all {
-		if st := all[i].Held.Standing; st != nil && st.Caps && (host == "" || all[i].Host == host) {
+		if st := all[i].Held.Status; st != nil && st.Caps && (host == "" || all[i].Host == host) {
 			return st
 		}
 	}
@@ -339,7 +339,7 @@ func (all All) Caps(host string) *trimtab.Standing {
 // more; "": none does.
 func (all All) BoundBy(unit float64) string {
 	for i := range all {
-		st := all[i].Held.Standing
+		st := all[i].Held.Status
 		switch {
 		case st == nil:
 		case st.Most > 0 && st.Most <= all[i].Has+policy.Grain:
@@ -351,7 +351,7 @@ func (all All) BoundBy(unit float64) string {
 	return ""
 }
 
-func allows(st *trimtab.Standing) string {
+func allows(st *trimtab.KnobStatus) string {
 	if st.Caps { // its name is within commas
 		return ", allows no more"
 	}

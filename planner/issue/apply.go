@@ -57,12 +57,12 @@ func (i *Issuer) Apply(now time.Time, c *trimtab.Command) Decision {
 		e := i.Ledger.Knob(a.KnobID)
 		r := slices.IndexFunc(i.Resources, func(r Resource) bool { return r.Name == a.Resource })
 		switch {
-		case e == nil || e.Gone() || r < 0 || !i.Turns(a.Workload):
+		case e == nil || e.Gone() || r < 0 || !i.Writable(a.Workload):
 			d.Held[a.Workload] = trimtab.Held{Code: codes.HeldNoKnob, Text: "its knob is gone"}
 		case e.Held.Problem != "":
 			d.Held[a.Workload] = trimtab.Held{Code: codes.HeldKnob, Text: "knob: " + e.Held.Problem}
-		case e.Held.Barred != "":
-			d.Held[a.Workload] = trimtab.Held{Code: codes.HeldKnob, Text: "knob: " + e.Held.Barred}
+		case e.Held.ReadOnly != "":
+			d.Held[a.Workload] = trimtab.Held{Code: codes.HeldKnob, Text: "knob: " + e.Held.ReadOnly}
 			why = "a knob may not be written"
 		case !e.Held.Now.Equal(a.Expect, grain*i.Resources[r].Unit):
 			d.Held[a.Workload] = trimtab.Held{Code: codes.HeldChanged, Text: fmt.Sprintf("found %s, the plan expected %s", e.Held.Now, a.Expect)}

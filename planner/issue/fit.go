@@ -43,11 +43,11 @@ func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, pla
 			continue
 		}
 		e := i.Ledger.Knob(a.KnobID)
-		if e == nil || e.Gone() || !e.Held.Now.Less(a.Set) || !i.Turns(a.Workload) || !i.Ledger.Fenced(e, now) {
+		if e == nil || e.Gone() || !e.Held.Now.Less(a.Set) || !i.Writable(a.Workload) || !i.Ledger.Fenced(e, now) {
 			i.Dropped++
 			continue
 		}
-		asks, knobs, kept = append(asks, max(0, a.Set.Value-reserved.Of(e.Place()))), append(knobs, e), append(kept, *a)
+		asks, knobs, kept = append(asks, max(0, a.Set.Value-reserved.Of(e.Index()))), append(knobs, e), append(kept, *a)
 		kept[len(kept)-1].Expect = e.Held.Now
 	}
 	out := kept[:0]
@@ -58,7 +58,7 @@ func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, pla
 			break
 		}
 	}
-	left, spare := reserved.Room(), i.spare(now, of, reserved)
+	left, spare := reserved.Headroom(), i.spare(now, of, reserved)
 	for n, got := range guard.Share(fitHosts(left, knobs, asks, unit), spare, unit) {
 		a, e := kept[n], knobs[n]
 		if spare < -sums*unit || left != nil && left[e.Site()] < -sums*unit {
@@ -94,7 +94,7 @@ func (i *Issuer) fitOne(now time.Time, of *Resource, grows []trimtab.Action, pla
 func (i *Issuer) spare(now time.Time, of *Resource, reserved *ledger.Counts) float64 {
 	left := reserved.Left(i.Ledger.Capacity(of.Name, of.Capacity))
 	if now.Sub(i.since) <= i.Lease {
-		left -= i.Unheard(of.Name, func(workload string) bool { return len(i.Ledger.Of(workload, of.Name)) > 0 })
+		left -= i.Unreported(of.Name, func(workload string) bool { return len(i.Ledger.Of(workload, of.Name)) > 0 })
 	}
 	return left
 }

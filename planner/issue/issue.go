@@ -17,11 +17,11 @@ type Config struct {
 	Lease, Confirm time.Duration
 	// Ledger records what is issued.
 	Ledger *ledger.Ledger
-	// Turns reports whether the knobs of a workload may be set.
-	Turns func(workload string) bool
-	// Unheard returns how much of a resource may be in use by workloads of the pool that no host
+	// Writable reports whether the knobs of a workload may be set.
+	Writable func(workload string) bool
+	// Unreported returns how much of a resource may be in use by workloads of the pool that no host
 	// has reported; told reports whether one is reported.
-	Unheard func(resource string, told func(workload string) bool) float64
+	Unreported func(resource string, told func(workload string) bool) float64
 }
 
 // Resource is one resource of the pool. All amounts are in its unit (cores, bytes).

@@ -19,8 +19,8 @@ func pool(t *testing.T) *issue.Issuer {
 	l := ledger.New(ledger.Config{Pool: "p", Lease: lease, Shared: true, Most: func(string, string) (float64, bool) { return 4, true }})
 	i := issue.New(issue.Config{
 		Pool: "p", Resources: []issue.Resource{{Name: "cpu", Capacity: 4, Unit: 0.1, Quantum: 0.001}}, Lease: lease, Confirm: confirm, Ledger: l,
-		Turns:   func(string) bool { return true },
-		Unheard: func(string, func(string) bool) float64 { return 0 },
+		Writable:   func(string) bool { return true },
+		Unreported: func(string, func(string) bool) float64 { return 0 },
 	})
 	i.Begin(1, began)
 	for _, w := range []string{"a", "b"} {

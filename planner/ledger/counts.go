@@ -96,9 +96,9 @@ func (c *Counts) Left(amount float64) float64 {
 	return amount
 }
 
-// Room returns what is left on each host beside its knobs, by [Knob.Site]: +Inf on a host that
+// Headroom returns what is left on each host beside its knobs, by [Knob.Site]: +Inf on a host that
 // does not report its capacity. nil: there is a single host, which has what the pool has.
-func (c *Counts) Room() []float64 {
+func (c *Counts) Headroom() []float64 {
 	left := slices.Clone(c.capacity)
 	if left != nil {
 		for i, v := range c.of {
@@ -111,36 +111,36 @@ func (c *Counts) Room() []float64 {
 // Rest is what is left beside the knobs of a resource, of an amount and on each host. Take keeps
 // it up to date.
 type Rest struct {
-	// Idle is as [Counts.Left], Room as [Counts.Room].
-	Idle  float64
-	Room  []float64
-	nodes []bool
+	// Idle is as [Counts.Left], Headroom as [Counts.Headroom].
+	Idle     float64
+	Headroom []float64
+	nodes    []bool
 }
 
 // Rest returns what is left of an amount.
-func (c *Counts) Rest(amount float64) *Rest { return &Rest{c.Left(amount), c.Room(), c.nodes} }
+func (c *Counts) Rest(amount float64) *Rest { return &Rest{c.Left(amount), c.Headroom(), c.nodes} }
 
-// Take subtracts v at a host, by [Knob.Site]; a negative v gives it back. What a host gives
+// Subtract subtracts v at a host, by [Knob.Site]; a negative v gives it back. What a host gives
 // beyond its capacity takes nothing from the others.
-func (r *Rest) Take(site int, v float64) {
-	if r.Room == nil || math.IsInf(r.Room[site], 1) {
+func (r *Rest) Subtract(site int, v float64) {
+	if r.Headroom == nil || math.IsInf(r.Headroom[site], 1) {
 		r.Idle -= v
 		return
 	}
-	before := math.Max(0, r.Room[site])
-	r.Room[site] -= v
+	before := math.Max(0, r.Headroom[site])
+	r.Headroom[site] -= v
 	if r.nodes[site] {
 		r.Idle -= v
 		return
 	}
-	r.Idle -= before - math.Max(0, r.Room[site])
+	r.Idle -= before - math.Max(0, r.Headroom[site])
 }
 
 // Sites returns how many hosts and nodes are known.
 func (l *Ledger) Sites() int { return l.places }
 
-// Place returns the knob's index among all, valid until a knob is added or removed.
-func (k *Knob) Place() int { return k.at }
+// Index returns the knob's index among all, valid until a knob is added or removed.
+func (k *Knob) Index() int { return k.at }
 
 // Site returns the index of the node that the knob's instance is on, or of the host where it is
 // on none. It does not change while the instance stays there.

@@ -37,15 +37,15 @@ func TestWhatIsLeftAfterGivingBackIsWhatIsLeftBesideTheOthers(t *testing.T) {
 		others, rest := c.Clone(), c.Rest(20)
 		for _, k := range l.Knobs() {
 			if rapid.Bool().Draw(t, "left out") {
-				others.LeaveOut(k.Place())
-				rest.Take(k.Site(), -c.Of(k.Place()))
+				others.LeaveOut(k.Index())
+				rest.Subtract(k.Site(), -c.Of(k.Index()))
 			}
 		}
 		if want := others.Left(20); math.Abs(rest.Idle-want) > 1e-9 {
 			t.Fatalf("%v idle, want %v", rest.Idle, want)
 		}
-		for site, want := range others.Room() {
-			if got := rest.Room[site]; got != want && math.Abs(got-want) > 1e-9 {
+		for site, want := range others.Headroom() {
+			if got := rest.Headroom[site]; got != want && math.Abs(got-want) > 1e-9 {
 				t.Fatalf("%v on host %d, want %v", got, site, want)
 			}
 		}
@@ -81,8 +81,8 @@ func TestKnobsAreInOrderOfTheirNamesAndThoseThatAreForgottenAreGone(t *testing.T
 		})
 		var got, of []trimtab.KnobID
 		for place, k := range l.Knobs() {
-			if got = append(got, k.KnobID); k.Place() != place {
-				t.Fatalf("%v is at %d, want %d", k.KnobID, k.Place(), place)
+			if got = append(got, k.KnobID); k.Index() != place {
+				t.Fatalf("%v is at %d, want %d", k.KnobID, k.Index(), place)
 			}
 		}
 		for _, workload := range []string{"a", "b"} {

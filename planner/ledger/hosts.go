@@ -11,14 +11,14 @@ import (
 
 // host is the state of a host.
 type host struct {
-	// order is that of the last holding, heard when it arrived; ends is when the lease that the
+	// order is that of the last holding, reportedAt when it arrived; ends is when the lease that the
 	// host reported ends, at the latest; zero: it has none.
-	order       order
-	heard, ends time.Time
+	order            order
+	reportedAt, ends time.Time
 	// accepted is the last plan that it is known to have accepted; it has no time.
-	accepted order
-	paused   bool
-	lives    newest.Lives
+	accepted     order
+	paused       bool
+	incarnations newest.Incarnations
 	// wasLost: it was lost at the last Watch; lostAt: when it last was; again: it was lost twice
 	// within the time in which it should be steady.
 	wasLost, again bool
@@ -51,24 +51,26 @@ func (l *Ledger) host(name string) *host {
 	return h
 }
 
-// Twins reports whether two agents claim to be the host of a knob: their reports cannot be told
+// Duplicate reports whether two agents claim to be the host of a knob: their reports cannot be told
 // apart.
-func (l *Ledger) Twins(k *Knob, now time.Time) bool { return k.host.lives.Twins(now, l.Lease) }
+func (l *Ledger) Duplicate(k *Knob, now time.Time) bool {
+	return k.host.incarnations.Duplicate(now, l.Lease)
+}
 
-// standing caches a time for which the states of all hosts are known.
-type standing struct {
+// hostStates caches a time for which the states of all hosts are known.
+type hostStates struct {
 	known bool
 	at    time.Time
 	lost  bool // some host
 }
 
-// stand computes for every host whether it renews its lease and whether it is lost, since a round
+// updateStates computes for every host whether it renews its lease and whether it is lost, since a round
 // asks that for each knob. A holding, a plan and a new term clear the cache.
-func (l *Ledger) stand(now time.Time) {
-	if l.standing.known && l.standing.at.Equal(now) {
+func (l *Ledger) updateStates(now time.Time) {
+	if l.states.known && l.states.at.Equal(now) {
 		return
 	}
-	l.standing = standing{known: true, at: now}
+	l.states = hostStates{known: true, at: now}
 	some := false
 	for _, h := range l.hosts {
 		h.renews = l.renews(h, now)
@@ -76,7 +78,7 @@ func (l *Ledger) stand(now time.Time) {
 	}
 	for _, h := range l.hosts {
 		h.lost = !h.renews && (some || l.Many() && h.order.epoch < l.epoch && l.endsSoon(h, now))
-		l.standing.lost = l.standing.lost || h.lost
+		l.states.lost = l.states.lost || h.lost
 	}
 }
 
@@ -84,19 +86,19 @@ func (l *Ledger) stand(now time.Time) {
 // another host does not: when all may, it is the planner that is cut off. At the
 // begin of a term the leases of a former leader end whether anybody is cut off or not.
 func (l *Ledger) Lost(k *Knob, now time.Time) bool {
-	l.stand(now)
+	l.updateStates(now)
 	return k.host.lost
 }
 
 // LostAny reports whether any host is lost.
 func (l *Ledger) LostAny(now time.Time) bool {
-	l.stand(now)
-	return l.standing.lost
+	l.updateStates(now)
+	return l.states.lost
 }
 
 // Watch notes which hosts are lost now. It is called once a round.
 func (l *Ledger) Watch(now time.Time) {
-	l.stand(now)
+	l.updateStates(now)
 	for _, h := range l.hosts {
 		if h.lost && !h.wasLost {
 			h.again = !h.lostAt.IsZero() && now.Sub(h.lostAt) <= l.Steady
@@ -117,7 +119,7 @@ func (l *Ledger) flaps(h *host, now time.Time) bool {
 // report may have been delayed, and then is about an old plan. At the beginning of a term it has
 // a sixth of a lease to accept the first plan.
 func (l *Ledger) renews(h *host, now time.Time) bool {
-	if now.Sub(h.heard) > l.Lease/3 {
+	if now.Sub(h.reportedAt) > l.Lease/3 {
 		return false
 	}
 	from := now // of a later term, of which this planner hears soon
@@ -142,8 +144,8 @@ func (l *Ledger) endsSoon(h *host, now time.Time) bool {
 	return !h.ends.IsZero() && h.ends.Sub(now) <= l.Lease/4
 }
 
-// Heard returns when the host of the knob last reported.
-func (k *Knob) Heard() time.Time { return k.host.heard }
+// ReportedAt returns when the host of the knob last reported.
+func (k *Knob) ReportedAt() time.Time { return k.host.reportedAt }
 
 // Hosts returns the hosts that have knobs, in order.
 func (l *Ledger) Hosts() (names []string) {
@@ -199,7 +201,7 @@ func (l *Ledger) bounded() bool {
 
 // settle notes on which node a knob's instance is, and what the node has.
 func (l *Ledger) settle(k *Knob) {
-	s, site := k.Held.Standing, k.host.at
+	s, site := k.Held.Status, k.host.at
 	if s != nil && s.Node != "" && s.Has > 0 {
 		name := [2]string{k.Host, s.Node}
 		at, known := l.nodes[name]
@@ -226,7 +228,7 @@ func (l *Ledger) settle(k *Knob) {
 
 // Node names what bounds the knob: its node, or its host where that has none.
 func (k *Knob) Node() string {
-	if s := k.Held.Standing; s != nil && s.Node != "" && k.site != k.host.at {
+	if s := k.Held.Status; s != nil && s.Node != "" && k.site != k.host.at {
 		return s.Node
 	}
 	return k.Host

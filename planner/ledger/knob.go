@@ -12,7 +12,7 @@ func (k *Knob) Most() float64 {
 	if k.Held.Max > 0 {
 		most = min(most, k.Held.Max)
 	}
-	return k.Held.Standing.Cap(trimtab.Units(most)).Value
+	return k.Held.Status.Cap(trimtab.Units(most)).Value
 }
 
 // Now returns what the knob was last read as; Most if that is no limit, or exceeds what the
@@ -30,7 +30,7 @@ func (k *Knob) bounded(a trimtab.Amount) float64 {
 	if a.Unlimited {
 		return k.Most()
 	}
-	return min(k.Held.Standing.Cap(a).Value, greatest)
+	return min(k.Held.Status.Cap(a).Value, greatest)
 }
 
 // taken returns what a knob takes of the pool when it is set to a.

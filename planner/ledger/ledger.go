@@ -46,8 +46,8 @@ type Ledger struct {
 	epoch  uint64
 	since  time.Time
 	issued []issued
-	// standing is when it was last found out how the hosts stand; see stand.
-	standing standing
+	// states is when it was last found out how the hosts stand; see stand.
+	states hostStates
 	// siblings are the knobs of one resource of one workload, sorted, except for the keys in
 	// disorder, to which knobs were added since.
 	siblings map[kin][]*Knob
@@ -143,13 +143,13 @@ func New(c Config) *Ledger {
 
 // Begin notes a new term.
 func (l *Ledger) Begin(epoch uint64, now time.Time) {
-	l.epoch, l.since, l.issued, l.standing = epoch, now, nil, standing{}
+	l.epoch, l.since, l.issued, l.states = epoch, now, nil, hostStates{}
 }
 
 // Issue records a plan that is published.
 func (l *Ledger) Issue(sequence uint64, now time.Time) {
 	l.issued = slices.DeleteFunc(l.issued, func(i issued) bool { return now.Sub(i.at) > l.Lease })
-	l.issued, l.standing = append(l.issued, issued{sequence, now}), standing{}
+	l.issued, l.states = append(l.issued, issued{sequence, now}), hostStates{}
 }
 
 const (
@@ -196,14 +196,14 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 		return false
 	}
 	h := l.host(in.Host)
-	if h.lives.Heard(in.Life, now, l.Lease) {
+	if h.incarnations.Observe(in.Life, now, l.Lease) {
 		l.Returns++
 	}
 	o := order{in.Epoch, in.Sequence, in.Time}
 	if !h.order.before(o) {
 		return false
 	}
-	h.order, h.heard, h.paused = o, now, in.Paused
+	h.order, h.reportedAt, h.paused = o, now, in.Paused
 	h.accept(o.epoch, o.sequence)
 	h.capacity, h.divided, h.pace = maps.Clone(in.Capacity), in.Divided, in.Pace
 	switch {
@@ -214,7 +214,7 @@ func (l *Ledger) Hold(now time.Time, in *trimtab.Holding) bool {
 	default:
 		h.ends = now.Add(in.LeaseLeft.Duration())
 	}
-	l.standing = standing{}
+	l.states = hostStates{}
 	h.holdings++
 	if len(h.listing) != len(in.Targets) {
 		h.listing = make([]*Knob, len(in.Targets))
@@ -357,7 +357,7 @@ func (l *Ledger) Believed(k *Knob, now time.Time) float64 {
 // still be turning it.
 func (l *Ledger) Reserve(k *Knob, now time.Time) float64 {
 	v := l.Believed(k, now)
-	if l.stand(now); l.Many() && !k.host.renews {
+	if l.updateStates(now); l.Many() && !k.host.renews {
 		v = max(v, k.gives()+k.Lends())
 	}
 	if !l.Fenced(k, now) {

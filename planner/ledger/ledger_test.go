@@ -259,7 +259,7 @@ func TestAHostThatGivesMoreThanItHasTakesNothingFromOthers(t *testing.T) {
 	if left := c.Left(8); left != 1 {
 		t.Errorf("%v of 8 is left, want 1: a gives the 4 that it has, b 3", left)
 	}
-	if room := c.Room(); room[l.host("b").at] != 1 || room[l.host("a").at] > -1e17 {
+	if room := c.Headroom(); room[l.host("b").at] != 1 || room[l.host("a").at] > -1e17 {
 		t.Errorf("left on the hosts: %v", room)
 	}
 }
@@ -287,7 +287,7 @@ func lives(ids ...uint64) (*Ledger, bool) {
 		h := said(1, s, 2)
 		h.Life = id
 		l.Hold(began.Add(time.Duration(s)*time.Second), h)
-		seen = seen || l.Twins(l.Knobs()[0], began.Add(time.Duration(s)*time.Second))
+		seen = seen || l.Duplicate(l.Knobs()[0], began.Add(time.Duration(s)*time.Second))
 	}
 	return l, seen
 }
@@ -299,7 +299,7 @@ func TestTwoAgentsOfOneNameAreSeenWithinSecondsAndCounted(t *testing.T) {
 		}
 	}
 	l, _ := lives(1, 2, 1, 2, 1)
-	if l.Twins(l.Knobs()[0], began.Add(config.Lease+10*time.Second)) {
+	if l.Duplicate(l.Knobs()[0], began.Add(config.Lease+10*time.Second)) {
 		t.Error("one of them fell silent a lease ago")
 	}
 	// The clock of one is behind, so that all it says looks late.
@@ -309,7 +309,7 @@ func TestTwoAgentsOfOneNameAreSeenWithinSecondsAndCounted(t *testing.T) {
 		h.Life = uint64(1 + s%2)
 		l.Hold(began.Add(time.Duration(s)*time.Second), h)
 	}
-	if !l.Twins(l.Knobs()[0], began.Add(8*time.Second)) {
+	if !l.Duplicate(l.Knobs()[0], began.Add(8*time.Second)) {
 		t.Error("two agents were not seen where one has a clock that is ten minutes behind")
 	}
 }

@@ -41,10 +41,10 @@ type group struct {
 	wrote         bool
 	foreign, gone bool
 
-	loanSince, roomSince time.Duration
-	borrows, isShort     bool
-	askedAt              time.Duration
-	asked                bool
+	loanSince, headroomSince time.Duration
+	borrows, isShort         bool
+	askedAt                  time.Duration
+	asked                    bool
 
 	sums sums
 }

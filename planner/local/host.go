@@ -114,8 +114,8 @@ type Cause string
 const (
 	// LongLoan: a loan that lasts needs a plan.
 	LongLoan Cause = "loan lasts"
-	// NoRoom: more was wanted than the host has left.
-	NoRoom Cause = "host has no room"
+	// NoHeadroom: more was wanted than the host has left.
+	NoHeadroom Cause = "host has no room"
 	// HostFull: more was wanted while tasks wait for CPUs, which no quota cures.
 	HostFull Cause = "host is full"
 )

@@ -24,7 +24,7 @@ func (h *Host) Tick(look *Look) Decision {
 		if i < len(look.Groups) {
 			r = look.Groups[i]
 		}
-		h.want[i] = h.wish(&h.groups[i], &r, d.Late || d.Expired)
+		h.want[i] = h.wanted(&h.groups[i], &r, d.Late || d.Expired)
 	}
 	if full {
 		h.noRise()
@@ -36,8 +36,8 @@ func (h *Host) Tick(look *Look) Decision {
 	return d
 }
 
-// wish is the quota that one group should have if there is enough; with rest: its target.
-func (h *Host) wish(g *group, r *Reading, rest bool) float64 {
+// wanted is the quota that one group should have if there is enough; with rest: its target.
+func (h *Host) wanted(g *group, r *Reading, rest bool) float64 {
 	if g.gone = r.State == Gone; g.gone {
 		*g = group{name: g.name, envelope: g.envelope, headroom: g.headroom, gone: true, sums: g.sums}
 		return 0
@@ -111,20 +111,20 @@ func (h *Host) divide() {
 		}
 		mine := math.Min(h.want[i], share*g.envelope.Target)
 		got := mine + part*(h.want[i]-mine)
-		h.lack(i, h.want[i], got)
+		h.recordShortage(i, h.want[i], got)
 		h.want[i] = got
 	}
 }
 
-// lack asks for a round for a group that has long had less than it wants.
-func (h *Host) lack(i int, want, got float64) {
+// recordShortage asks for a round for a group that has long had less than it wants.
+func (h *Host) recordShortage(i int, want, got float64) {
 	g := &h.groups[i]
 	short := want > got*risesOver
 	if short && !g.isShort {
-		g.roomSince = h.at
+		g.headroomSince = h.at
 	}
-	if g.isShort = short; short && h.at-g.roomSince >= loanAsks && g.asks(h.at) {
-		h.asks = append(h.asks, Ask{Group: i, Cause: NoRoom, Since: g.roomSince, Want: want})
+	if g.isShort = short; short && h.at-g.headroomSince >= loanAsks && g.asks(h.at) {
+		h.asks = append(h.asks, Ask{Group: i, Cause: NoHeadroom, Since: g.headroomSince, Want: want})
 	}
 }
 
@@ -187,7 +187,7 @@ func (h *Host) Grow(found []float64) []Write {
 	}
 	due, all := 0.0, 0.0
 	for i := range h.groups {
-		mine, more := h.lacking(i)
+		mine, more := h.shortage(i)
 		due, all = due+mine, all+more
 	}
 	if !(free > 0) || due+all == 0 {
@@ -197,7 +197,7 @@ func (h *Host) Grow(found []float64) []Write {
 	second := math.Min(1, math.Max(0, free-due)/math.Max(all, 1e-12))
 	for i := range h.groups {
 		g := &h.groups[i]
-		mine, more := h.lacking(i)
+		mine, more := h.shortage(i)
 		set := g.held + first*mine + second*more
 		if mine+more == 0 || near(set, g.held) || set < h.next[i]*(1-slack) && set < g.held*(1+(risesOver-1)/2) {
 			continue
@@ -207,8 +207,8 @@ func (h *Host) Grow(found []float64) []Write {
 	return h.grows
 }
 
-// lacking is by how much a group is to grow up to its target, and beyond.
-func (h *Host) lacking(i int) (mine, more float64) {
+// shortage is by how much a group is to grow up to its target, and beyond.
+func (h *Host) shortage(i int) (mine, more float64) {
 	g := &h.groups[i]
 	if g.foreign || g.gone || h.next[i] <= g.held {
 		return 0, 0

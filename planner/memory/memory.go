@@ -36,8 +36,8 @@ type Workload struct {
 	// Number is the state of the number of its instances: past changes and recommendations, and
 	// how long starts took.
 	Number *replicas.State `json:"number,omitempty"`
-	// Turn is what was decided of it in an overload.
-	Turn overload.Turn `json:"turn,omitzero"`
+	// Overload is what was decided of it in an overload.
+	Overload overload.WorkloadState `json:"turn,omitzero"`
 	// Admitted is what is known of how many requests it serves in time.
 	Admitted *concurrency.State `json:"admitted,omitempty"`
 	// Idle is what is known of the time that it had no load, where it may have no instance.
@@ -62,7 +62,7 @@ func Unseal(state []byte) (map[string]Workload, error) {
 		switch {
 		case !m.valid():
 			return nil, trimtab.Invalidf("restore planner: workload %.40q has demand or direction out of range", n)
-		case !m.Turn.Valid():
+		case !m.Overload.Valid():
 			return nil, trimtab.Invalidf("restore planner: workload %.40q has a turn out of range", n)
 		case m.Admitted != nil && !m.Admitted.Valid():
 			return nil, trimtab.Invalidf("restore planner: workload %.40q has times or needs out of range", n)

@@ -102,9 +102,9 @@ func expected(c *trimtab.Curve, scale, slo, optimism float64) float64 {
 	return c.Least(scale, 0.98*of(c.Knots[len(c.Knots)-1].Band), of)
 }
 
-// Lack returns how much less it has than it needs under the load just measured, in standard errors
+// Deficit returns how much less it has than it needs under the load just measured, in standard errors
 // of that load.
-func (w *Workload) Lack() float64 {
+func (w *Workload) Deficit() float64 {
 	l := w.Load
 	if l == nil || w.Has <= 0 || !w.Known {
 		return 0

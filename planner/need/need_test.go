@@ -65,15 +65,15 @@ func TestANeedKeepsToItsBoundsAndToWhatIsTakenBackOrStarves(t *testing.T) {
 // error of 1/√200: 14.1 of them.
 func TestALackIsCountedInStandardErrorsOfTheLoad(t *testing.T) {
 	w := worth(1, 0.45)
-	if got := w.Lack(); got < 14.1 || got > 14.2 {
+	if got := w.Deficit(); got < 14.1 || got > 14.2 {
 		t.Errorf("lacks %v", got)
 	}
 	w.Known = false
-	if w.Lack() != 0 {
+	if w.Deficit() != 0 {
 		t.Error("what is not known lacks nothing")
 	}
 	w = worth(1, 0.8)
-	if w.Enough = 0.85; w.Lack() != 0 {
+	if w.Enough = 0.85; w.Deficit() != 0 {
 		t.Error("0.8 is enough of 0.85 · 0.9")
 	}
 }

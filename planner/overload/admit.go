@@ -36,7 +36,7 @@ func (d *decision) limits() bool {
 // admitted reports whether the last round divided the pool by admission.
 func (d *decision) admitted() bool {
 	for i := range d.Members {
-		if d.Members[i].Turn.Admitted {
+		if d.Members[i].State.Admitted {
 			return true
 		}
 	}
@@ -47,7 +47,7 @@ func (d *decision) admitted() bool {
 func (d *decision) forget() {
 	d.state.ChoseAt, d.state.AskedAt, d.state.Capping = time.Time{}, time.Time{}, false
 	for i := range d.Members {
-		d.Members[i].Turn.End()
+		d.Members[i].State.End()
 	}
 }
 
@@ -59,7 +59,7 @@ func (d *decision) admit() {
 	}
 	due, sum := d.Now.Sub(d.state.AskedAt) >= Dwell, 0
 	for i := range d.Members {
-		t, wants := &d.Members[i].Turn, d.Members[i].wants(d.Unit)
+		t, wants := &d.Members[i].State, d.Members[i].wants(d.Unit)
 		due = due || t.Slice == 0 || math.Abs(wants-t.Asked) > 0.25*math.Max(t.Asked, 1)
 		sum += t.Slice
 	}
@@ -69,18 +69,18 @@ func (d *decision) admit() {
 		differs := sum > d.Units || d.differs(share)
 		for i := range d.Members {
 			m := &d.Members[i]
-			if m.Turn.Asked = m.wants(d.Unit); differs {
-				m.Turn.Slice = share[i]
+			if m.State.Asked = m.wants(d.Unit); differs {
+				m.State.Slice = share[i]
 			}
 		}
 	}
 	for i := range d.Members {
 		m := &d.Members[i]
 		most := full // of its share, up to which a member wants no more than it has
-		if m.Turn.Admitted && !m.Turn.Partial {
+		if m.State.Admitted && !m.State.Partial {
 			most = fuller
 		}
-		m.Turn.Admitted, m.Turn.Partial = true, m.Limited && m.Turn.Slice < m.Max && m.wants(d.Unit) > most*float64(m.Turn.Slice)
+		m.State.Admitted, m.State.Partial = true, m.Limited && m.State.Slice < m.Max && m.wants(d.Unit) > most*float64(m.State.Slice)
 	}
 }
 
@@ -101,10 +101,10 @@ func (d *decision) parts() []int {
 		w.Demand, w.Max = size[i], max(min(d.Units, size[i]), w.Min)
 		w.Min = min(d.least(m), w.Max)
 		slo := m.SLO
-		if d.Policy != nil && (m.Turn.Partial || m.Turn.Slice == 0) {
+		if d.Policy != nil && (m.State.Partial || m.State.Slice == 0) {
 			slo *= 1 - prefers
 		}
-		if w.Curve, w.Current = ramp(size[i], d.Unit, slo, m.Curve), min(m.Turn.Slice, w.Max); !m.Limited {
+		if w.Curve, w.Current = ramp(size[i], d.Unit, slo, m.Curve), min(m.State.Slice, w.Max); !m.Limited {
 			w.Min = w.Max
 		}
 		prob.Workloads = append(prob.Workloads, w)

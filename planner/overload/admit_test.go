@@ -34,7 +34,7 @@ func (w *world) overloaded(from, to int, costs ...float64) (last overload.Verdic
 
 func (w *world) partial() (out []bool) {
 	for i := range w.members {
-		out = append(out, w.members[i].Turn.Partial)
+		out = append(out, w.members[i].State.Partial)
 	}
 	return out
 }
@@ -61,7 +61,7 @@ func TestAnEgalitarianObjectiveAnswersTheSamePartOfEverybodysRequests(t *testing
 	w := newLimited(welfare.Egalitarian{}, 3)
 	w.overloaded(0, 5, .2, .4, .8)
 	for i, wants := range []float64{.2, .4, .8} { // 1 core of 1.4 that are wanted
-		if got := float64(w.members[i].Turn.Slice) / 100 / wants; math.Abs(got-1/1.4) > .05 {
+		if got := float64(w.members[i].State.Slice) / 100 / wants; math.Abs(got-1/1.4) > .05 {
 			t.Errorf("member %d has %v of what it wants", i, got)
 		}
 	}
@@ -148,7 +148,7 @@ func TestWhateverIsWantedAdmissionDividesNoMoreThanThePool(t *testing.T) {
 			sum := 0
 			for i, slice := range w.slices() {
 				m := &w.members[i]
-				if sum += slice; slice < max(m.Min, 1) || !m.Turn.Valid() || m.Turn.Partial && !m.Limited {
+				if sum += slice; slice < max(m.Min, 1) || !m.State.Valid() || m.State.Partial && !m.Limited {
 					rt.Fatalf("second %d: %+v", s, m)
 				}
 			}

@@ -15,7 +15,7 @@ import (
 func (d *decision) choose() {
 	stuck := d.stuck()
 	switch {
-	case slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Slice == 0 }):
+	case slices.ContainsFunc(d.Members, func(m Member) bool { return m.State.Slice == 0 }):
 		d.state.Capping = d.far()
 		d.elect()
 	case !d.state.Capping && d.disturbed():
@@ -26,7 +26,7 @@ func (d *decision) choose() {
 	case stuck != nil:
 		d.bar(stuck)
 		d.elect()
-	case d.Now.Sub(d.state.ChoseAt) >= Dwell && d.Now.Sub(d.state.AskedAt) >= Dwell, d.proven():
+	case d.Now.Sub(d.state.ChoseAt) >= Dwell && d.Now.Sub(d.state.AskedAt) >= Dwell, d.learnedMore():
 		d.elect()
 	case d.state.Capping && d.recaps():
 		d.divide()
@@ -47,15 +47,15 @@ func (d *decision) far() bool {
 // late reports whether a served member that may have a queue missed its SLO in more than the given
 // number of reports in a row.
 func (d *decision) late(reports int) bool {
-	return slices.ContainsFunc(d.Members, func(m Member) bool { return m.Turn.Rank > 0 && m.Missed > reports && !d.free(&m) })
+	return slices.ContainsFunc(d.Members, func(m Member) bool { return m.State.Rank > 0 && m.Missed > reports && !d.free(&m) })
 }
 
-// proven reports whether, since the objective was last asked, one served member came to meet its
+// learnedMore reports whether, since the objective was last asked, one served member came to meet its
 // SLO while another does not yet. What the first leaves for the second is known better by then.
-func (d *decision) proven() bool {
+func (d *decision) learnedMore() bool {
 	news, waits := false, false
 	for i := range d.Members {
-		if t := &d.Members[i].Turn; t.Rank > 0 {
+		if t := &d.Members[i].State; t.Rank > 0 {
 			known := t.InTime.Add(settles)
 			waits = waits || t.InTime.IsZero()
 			news = news || !t.InTime.IsZero() && !d.Now.Before(known) && d.state.AskedAt.Before(known)
@@ -68,20 +68,20 @@ func (d *decision) proven() bool {
 // although others come after it and should give way.
 func (d *decision) disturbed() bool {
 	return slices.ContainsFunc(d.Members, func(m Member) bool {
-		last := !slices.ContainsFunc(d.Members, func(o Member) bool { return o.Turn.Rank == 0 || o.Turn.Rank > m.Turn.Rank })
-		return m.Turn.Rank > 0 && !last && m.missed() > 1 && !d.free(&m) && d.Now.Sub(d.state.ChoseAt) >= max(fails, m.Window)
+		last := !slices.ContainsFunc(d.Members, func(o Member) bool { return o.State.Rank == 0 || o.State.Rank > m.State.Rank })
+		return m.State.Rank > 0 && !last && m.missed() > 1 && !d.free(&m) && d.Now.Sub(d.state.ChoseAt) >= max(fails, m.Window)
 	})
 }
 
 // free reports whether a member had no queue a short time ago. A report that misses the SLO may
 // still describe an older queue, if the reports before that time missed it as well.
 func (d *decision) free(m *Member) bool {
-	return d.Now.Sub(m.Turn.FreeAt) <= m.Window && !m.Turn.LateSince.After(m.Turn.FreeAt)
+	return d.Now.Sub(m.State.FreeAt) <= m.Window && !m.State.LateSince.After(m.State.FreeAt)
 }
 
 // missed returns how many of the latest reports, counting only those since the choice, missed the
 // SLO in a row.
-func (m *Member) missed() int { return min(m.Missed, m.Turn.Reports) }
+func (m *Member) missed() int { return min(m.Missed, m.State.Reports) }
 
 // since returns for how long the reports of a member have covered only time after the last choice.
 func (d *decision) since(m *Member) time.Duration { return d.Now.Sub(d.state.ChoseAt) - m.Window }
@@ -91,32 +91,32 @@ func (d *decision) since(m *Member) time.Duration { return d.Now.Sub(d.state.Cho
 // while the first in turn misses its SLO, since it takes CPU from the first. If there are several,
 // it returns the last in turn.
 func (d *decision) stuck() (out *Member) {
-	first := slices.IndexFunc(d.Members, func(m Member) bool { return m.Turn.Rank == 1 })
+	first := slices.IndexFunc(d.Members, func(m Member) bool { return m.State.Rank == 1 })
 	for i := range d.Members {
 		m := &d.Members[i]
-		unserved := d.since(m) >= time.Duration(m.Turn.Rank)*proves && !d.works(m)
-		harms := first >= 0 && m.Turn.Rank > 1 && d.since(m) >= proves && d.Now.Sub(m.Turn.Served) >= proves && d.Members[first].missed() > 3
-		if m.Turn.Rank > 0 && (unserved || harms) && (out == nil || m.Turn.Rank > out.Turn.Rank) {
+		unserved := d.since(m) >= time.Duration(m.State.Rank)*proves && !d.works(m)
+		harms := first >= 0 && m.State.Rank > 1 && d.since(m) >= proves && d.Now.Sub(m.State.Served) >= proves && d.Members[first].missed() > 3
+		if m.State.Rank > 0 && (unserved || harms) && (out == nil || m.State.Rank > out.State.Rank) {
 			out = m
 		}
 	}
 	return out
 }
 
-// works reports whether a member was served well enough (see Turn.Served) since the last choice, and
+// works reports whether a member was served well enough (see WorkloadState.Served) since the last choice, and
 // not too long ago.
 func (d *decision) works(m *Member) bool {
-	return !m.Turn.Served.Before(d.state.ChoseAt) && d.Now.Sub(m.Turn.Served) < time.Duration(max(m.Turn.Rank, 1))*proves
+	return !m.State.Served.Before(d.state.ChoseAt) && d.Now.Sub(m.State.Served) < time.Duration(max(m.State.Rank, 1))*proves
 }
 
-// bar keeps a member that could not be served from being chosen again for the time Barred. If it
+// bar keeps a member that could not be served from being chosen again for the time Exclusion. If it
 // was not the first in turn, the same holds for unserved members that want about as much: what was
 // left for it is not enough for them either.
 func (d *decision) bar(out *Member) {
-	out.Turn.Barred = d.Now.Add(Barred)
+	out.State.ExcludedUntil = d.Now.Add(Exclusion)
 	for i := range d.Members {
-		if m := &d.Members[i]; out.Turn.Rank > 1 && m.Turn.Rank == 0 && m.wants(d.Unit) > similar*out.wants(d.Unit) {
-			m.Turn.Barred = d.Now.Add(Barred)
+		if m := &d.Members[i]; out.State.Rank > 1 && m.State.Rank == 0 && m.wants(d.Unit) > similar*out.wants(d.Unit) {
+			m.State.ExcludedUntil = d.Now.Add(Exclusion)
 		}
 	}
 }
@@ -140,10 +140,10 @@ func (d *decision) elect() {
 		}
 		w.Demand = int(math.Ceil(size))
 		w.Curve = step(w.Demand, d.Unit, m.SLO*(1-breaks*float64(d.before(m))), m.Curve)
-		if w.Max = max(min(d.Units, w.Demand), w.Min); d.Now.Before(m.Turn.Barred) {
+		if w.Max = max(min(d.Units, w.Demand), w.Min); d.Now.Before(m.State.ExcludedUntil) {
 			w.Max = w.Min
 		}
-		if w.Current = w.Min; m.Turn.Rank > 0 {
+		if w.Current = w.Min; m.State.Rank > 0 {
 			w.Current = w.Max // of equally good answers, choose the one that changes least
 		}
 		prob.Workloads = append(prob.Workloads, w)
@@ -154,24 +154,24 @@ func (d *decision) elect() {
 	var served []*Member
 	for i := range d.Members {
 		m := &d.Members[i]
-		if err == nil && answer.Units[i] >= prob.Workloads[i].Demand && !d.Now.Before(m.Turn.Barred) {
+		if err == nil && answer.Units[i] >= prob.Workloads[i].Demand && !d.Now.Before(m.State.ExcludedUntil) {
 			served = append(served, m)
 			continue
 		}
-		m.Turn.Rank, m.Turn.Held = 0, math.Max(m.Turn.Wants, m.Turn.Held)
+		m.State.Rank, m.State.Held = 0, math.Max(m.State.Wants, m.State.Held)
 	}
 	// Members that were served before keep their order; new ones follow, the shortest queue first.
 	slices.SortStableFunc(served, func(a, b *Member) int {
-		rank := func(m *Member) int { return cmp.Or(m.Turn.Rank, len(d.Members)+1) }
+		rank := func(m *Member) int { return cmp.Or(m.State.Rank, len(d.Members)+1) }
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Waiting, b.Waiting), cmp.Compare(a.Name, b.Name))
 	})
 	for i, m := range served {
-		m.Turn.Rank = i + 1
+		m.State.Rank = i + 1
 	}
 	if !slices.Equal(before, d.ranks()) || d.state.ChoseAt.IsZero() {
 		d.state.ChoseAt = d.Now
 		for i := range d.Members {
-			d.Members[i].Turn.Reports = 0
+			d.Members[i].State.Reports = 0
 		}
 	}
 	d.divide()
@@ -180,7 +180,7 @@ func (d *decision) elect() {
 // ranks returns the members' ranks, in order of the members.
 func (d *decision) ranks() (all []int) {
 	for i := range d.Members {
-		all = append(all, d.Members[i].Turn.Rank)
+		all = append(all, d.Members[i].State.Rank)
 	}
 	return all
 }
@@ -206,7 +206,7 @@ func (d *decision) before(m *Member) (n int) {
 // stands returns 2 for a member that is served well enough, 1 for another served member, else 0.
 func (d *decision) stands(m *Member) int {
 	switch {
-	case m.Turn.Rank == 0:
+	case m.State.Rank == 0:
 		return 0
 	case !d.works(m):
 		return 1
@@ -228,7 +228,7 @@ func step(size int, unit, slo float64, like *trimtab.Curve) *trimtab.Curve {
 func (d *decision) leaves() (units float64, others int) {
 	units = float64(d.Units)
 	for i := range d.Members {
-		if t := &d.Members[i].Turn; t.Rank == 0 {
+		if t := &d.Members[i].State; t.Rank == 0 {
 			others++
 		} else {
 			units -= math.Max(t.now+t.late, t.Wants) * spares / d.Unit
@@ -243,13 +243,13 @@ func (d *decision) leaves() (units float64, others int) {
 func (d *decision) recaps() bool {
 	has := 0.0
 	for i := range d.Members {
-		if t := &d.Members[i].Turn; t.Rank == 0 {
+		if t := &d.Members[i].State; t.Rank == 0 {
 			has += float64(t.Slice)
 		}
 	}
 	little := 0.05 * float64(d.Units)
 	for i := range d.Members {
-		if m := &d.Members[i]; m.Turn.Rank > 0 && m.Turn.Capped != d.waits(m) {
+		if m := &d.Members[i]; m.State.Rank > 0 && m.State.Capped != d.waits(m) {
 			return true
 		}
 	}
@@ -264,7 +264,7 @@ func (d *decision) recaps() bool {
 // all members before it are served well enough.
 func (d *decision) waits(m *Member) bool {
 	return slices.ContainsFunc(d.Members, func(o Member) bool {
-		return o.Turn.Rank > 0 && o.Turn.Rank < m.Turn.Rank && !d.works(&o)
+		return o.State.Rank > 0 && o.State.Rank < m.State.Rank && !d.works(&o)
 	})
 }
 
@@ -278,11 +278,11 @@ func (d *decision) divide() {
 	}
 	var served []int
 	for i := range d.Members {
-		if d.Members[i].Turn.Rank > 0 {
+		if d.Members[i].State.Rank > 0 {
 			served = append(served, i)
 		}
 	}
-	slices.SortFunc(served, func(a, b int) int { return cmp.Compare(d.Members[a].Turn.Rank, d.Members[b].Turn.Rank) })
+	slices.SortFunc(served, func(a, b int) int { return cmp.Compare(d.Members[a].State.Rank, d.Members[b].State.Rank) })
 	share, rest := make([]int, len(d.Members)), d.Units
 	for i := range d.Members {
 		m := &d.Members[i]
@@ -290,11 +290,11 @@ func (d *decision) divide() {
 		switch {
 		case len(served) == 0: // nobody can be served: everybody gets its entitlement
 			share[i] = min(max(int(m.Entitled/d.Unit), m.Min, 1), m.Max)
-		case m.Turn.Rank == 0 && others > 0:
+		case m.State.Rank == 0 && others > 0:
 			share[i] = min(max(share[i], int(left/float64(others))), m.Max)
 		}
 		rest -= share[i]
-		m.Turn.Capped = d.state.Capping && len(served) > 0 && (m.Turn.Rank == 0 || d.waits(m))
+		m.State.Capped = d.state.Capping && len(served) > 0 && (m.State.Rank == 0 || d.waits(m))
 	}
 	n := min(turns, len(served))
 	for k := range n {
@@ -308,7 +308,7 @@ func (d *decision) divide() {
 		}
 		for _, i := range part {
 			m := &d.Members[i]
-			if m.Turn.Capped {
+			if m.State.Capped {
 				continue
 			}
 			more := max(min(int(math.Max(has, 0)*m.wants(d.Unit)/wants), m.Max-share[i]), 0)
@@ -318,7 +318,7 @@ func (d *decision) divide() {
 	}
 	if d.differs(share) {
 		for i := range d.Members {
-			d.Members[i].Turn.Slice = share[i]
+			d.Members[i].State.Slice = share[i]
 		}
 	}
 }
@@ -328,7 +328,7 @@ func (d *decision) divide() {
 func (d *decision) differs(share []int) bool {
 	for i, to := range share {
 		m := &d.Members[i]
-		if m.Turn.Slice == 0 || math.Abs(float64(to-m.Turn.Slice)) > math.Max(0.25*float64(m.Turn.Slice), 0.1*m.Entitled/d.Unit) {
+		if m.State.Slice == 0 || math.Abs(float64(to-m.State.Slice)) > math.Max(0.25*float64(m.State.Slice), 0.1*m.Entitled/d.Unit) {
 			return true
 		}
 	}

@@ -79,7 +79,7 @@ func TestAPoolThatIdlesBesideTheLimitsOfTurnsHasNoOverload(t *testing.T) {
 		for second := 20; second < 24; second++ {
 			for i := range w.members {
 				m := &w.members[i]
-				if m.Used, m.Stopped = .01, m.Turn.Capped; !m.Turn.Capped {
+				if m.Used, m.Stopped = .01, m.State.Capped; !m.State.Capped {
 					m.Used = used
 				}
 			}
@@ -109,7 +109,7 @@ func TestWhileThePoolIsUsedUpNeedsFitOnceReportsCoverNothingElse(t *testing.T) {
 			w.count(.33, true)
 			verdict, wants := w.second(second, []float64{.1, .1, .1}, []float64{1, 1, 1}), 0.0
 			for i := range w.members {
-				wants += max(w.members[i].Turn.Wants, w.members[i].Turn.Held)
+				wants += max(w.members[i].State.Wants, w.members[i].State.Held)
 			}
 			if since == 0 && wants < .92 {
 				since = second

@@ -55,10 +55,10 @@ func TestWhatOneWantsThatNothingStopsIsWhatItUses(t *testing.T) {
 		w.of(2, .1, true)
 		w.second(second, []float64{.4, .4, .1}, none)
 	}
-	if got := w.members[0].Turn.Wants; math.Abs(got-.31) > .005 {
+	if got := w.members[0].State.Wants; math.Abs(got-.31) > .005 {
 		t.Errorf("it uses .31 and is taken to want %v", got)
 	}
-	if got := w.members[1].Turn.Wants; math.Abs(got-.4) > .005 {
+	if got := w.members[1].State.Wants; math.Abs(got-.4) > .005 {
 		t.Errorf("of one that is stopped reports tell .4, and it is taken to want %v", got)
 	}
 }
@@ -132,7 +132,7 @@ func TestWhereOneUnitIsMissingItIsWhoWantsMostThatIsNotServed(t *testing.T) {
 	for _, units := range []int{600, 659, 660, 661} {
 		w := newWorld(welfare.Social{}, 3)
 		for i, wants := range []float64{.176, .160, .277} {
-			w.members[i].Turn.Wants, w.members[i].Turn.At, w.members[i].Max = wants, at(0), 660
+			w.members[i].State.Wants, w.members[i].State.At, w.members[i].Max = wants, at(0), 660
 		}
 		_, _, turns := overload.Decide(overload.State{Lasts: true}, overload.Round{Now: at(1), Units: units, Unit: .001, Policy: w.policy, Members: w.members})
 		for i, want := range []bool{true, true, units == 661} {
@@ -150,9 +150,9 @@ func TestTheLastInTurnIsLateWithoutALimitForAnybody(t *testing.T) {
 		w := newWorld(welfare.Social{}, 3)
 		for i := range w.members {
 			m := &w.members[i]
-			m.Turn.Wants, m.Turn.At, m.Turn.Rank, m.Turn.Slice, m.Turn.Reports, m.Missed = .3, at(40), i+1, 30, 5, 0
-			if m.Turn.Served = at(40); i == late {
-				m.Turn.Served, m.Missed = at(30), 5
+			m.State.Wants, m.State.At, m.State.Rank, m.State.Slice, m.State.Reports, m.Missed = .3, at(40), i+1, 30, 5, 0
+			if m.State.Served = at(40); i == late {
+				m.State.Served, m.Missed = at(30), 5
 			}
 		}
 		s := overload.State{Lasts: true, ChoseAt: at(20), AskedAt: at(20)}
@@ -180,13 +180,13 @@ func TestWhatThoseLeaveThatNothingStopsGoesToTheOthers(t *testing.T) {
 		w.of(1, .2, false)
 		w.of(2, .2, true)
 		for i := range 2 {
-			w.members[i].Turn.Take(overload.Report{Time: at(second), Performance: &none[0], SLO: .9, Costs: .45, Late: .3})
+			w.members[i].State.Observe(overload.Report{Time: at(second), Performance: &none[0], SLO: .9, Costs: .45, Late: .3})
 		}
 		if second == 8 { // nothing is reported after the backlog
 			state, _, turns := overload.Decide(w.state, overload.Round{Now: at(8), Units: 100, Unit: .01, Policy: w.policy, Members: w.members})
 			w.state = state
 			for i := range turns {
-				w.members[i].Turn = turns[i]
+				w.members[i].State = turns[i]
 			}
 			continue
 		}

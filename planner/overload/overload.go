@@ -42,8 +42,8 @@ const (
 	// has, the others get a limit at once.
 	fails, far = 10 * time.Second, 1.3
 	// proves is the time in which the first in turn has to show that it can use its share; the
-	// second has twice that, and so on. Barred is for how long a member that failed is not served.
-	proves, Barred = time.Minute, 10 * time.Minute
+	// second has twice that, and so on. Exclusion is for how long a member that failed is not served.
+	proves, Exclusion = time.Minute, 10 * time.Minute
 	// similar is the fraction of a member's demand from which on another member counts as wanting
 	// as much.
 	similar = 0.8
@@ -95,7 +95,7 @@ type Round struct {
 // only load and level.
 type Member struct {
 	policy.Workload
-	Turn Turn
+	State WorkloadState
 	// Entitled is its entitlement, in cores.
 	Entitled float64
 	// Need is what it counts as wanting while the cost of its requests is unknown, Waiting what
@@ -128,24 +128,24 @@ const (
 	Fits Verdict = iota
 	// Shared: needs do not fit, and every member has its entitlement.
 	Shared
-	// Chosen: needs do not fit, and every member has the Slice of its Turn.
+	// Chosen: needs do not fit, and every member has the Slice of its State.
 	Chosen
-	// Admitted: needs do not fit, every member has the Slice of its Turn, and of those whose Turn
+	// Admitted: needs do not fit, every member has the Slice of its State, and of those whose State
 	// is Partial the requests that this cannot serve are to be refused.
 	Admitted
 )
 
 // Decide decides one round. It returns the result, the new state and the new turns in order of the
 // members, and leaves its inputs unchanged.
-func Decide(s State, r Round) (State, Verdict, []Turn) {
+func Decide(s State, r Round) (State, Verdict, []WorkloadState) {
 	d := decision{Round: r, state: s}
 	d.Members = slices.Clone(r.Members)
 	// Turns are restored after a restart, the state is not.
-	d.state.Lasts = s.Lasts || slices.ContainsFunc(r.Members, func(m Member) bool { return m.Turn.Slice > 0 })
+	d.state.Lasts = s.Lasts || slices.ContainsFunc(r.Members, func(m Member) bool { return m.State.Slice > 0 })
 	verdict := d.verdict()
-	out := make([]Turn, len(d.Members))
+	out := make([]WorkloadState, len(d.Members))
 	for i := range d.Members {
-		out[i] = d.Members[i].Turn
+		out[i] = d.Members[i].State
 	}
 	return d.state, verdict, out
 }
@@ -166,7 +166,7 @@ func (d *decision) verdict() Verdict {
 	case !d.state.Lasts:
 		d.state.ChoseAt, d.state.AskedAt, d.state.Capping = time.Time{}, time.Time{}, false
 		for i := range d.Members {
-			d.Members[i].Turn.End()
+			d.Members[i].State.End()
 		}
 		return Fits
 	case d.limits():
@@ -204,7 +204,7 @@ func (d *decision) overloaded() bool {
 		case !d.free(m):
 			overlap = max(overlap, m.Window) // reports from before must not end it
 		}
-		now += (m.Turn.now + m.Turn.hidden + m.Turn.late) / d.Unit
+		now += (m.State.now + m.State.hidden + m.State.late) / d.Unit
 	}
 	over := misses > 0 && now > float64(d.Units) || misses > 1 && d.usedUp
 	if d.state.Lasts {
@@ -228,7 +228,7 @@ func (d *decision) overloaded() bool {
 	}
 	d.state.Since = time.Time{}
 	for i := 0; over && i < len(d.Members); i++ { // believe the latest demand at once instead of the average, up to twice the average
-		t := &d.Members[i].Turn
+		t := &d.Members[i].State
 		t.Wants = math.Max(t.Wants, math.Min(t.now, 2*t.Wants))
 	}
 	return over
@@ -238,7 +238,7 @@ func (d *decision) overloaded() bool {
 // nothing stops them, or they meet their SLOs by their reports.
 func (d *decision) known() bool {
 	for i := range d.Members {
-		if m := &d.Members[i]; m.Turn.Rank > 0 && !m.Turn.Capped && !d.free(m) && m.Turn.InTime.IsZero() {
+		if m := &d.Members[i]; m.State.Rank > 0 && !m.State.Capped && !d.free(m) && m.State.InTime.IsZero() {
 			return false
 		}
 	}
@@ -252,13 +252,13 @@ func (d *decision) fill() {
 	for i := range d.Members {
 		m := &d.Members[i]
 		d.counted = d.counted && m.Used >= 0
-		capped, stopped, sum = capped || m.Stopped && m.Turn.Capped, stopped || m.Stopped, sum+m.Used
+		capped, stopped, sum = capped || m.Stopped && m.State.Capped, stopped || m.Stopped, sum+m.Used
 	}
 	pool := float64(d.Units) * d.Unit
 	d.usedUp = d.counted && sum > used*pool
 	for i := range d.Members {
 		m := &d.Members[i]
-		m.Turn.count(d.Now, m.Used, m.Stopped || d.usedUp)
+		m.State.count(d.Now, m.Used, m.Stopped || d.usedUp)
 	}
 	full := capped && sum > idle*pool || stopped && sum > half*pool || sum > used*pool
 	switch s := &d.state; {
@@ -273,7 +273,7 @@ func (d *decision) fill() {
 
 // wants returns a member's demand, the CPU that its requests need, in units, >= 1.
 func (m *Member) wants(unit float64) float64 {
-	want := math.Max(m.Turn.Wants, m.Turn.Held) / unit
+	want := math.Max(m.State.Wants, m.State.Held) / unit
 	if !(want > 0) {
 		want = float64(m.Need)
 	}

@@ -46,7 +46,7 @@ func newWorld(p policy.Policy, n int) *world {
 func (w *world) second(t int, costs, performances []float64) overload.Verdict {
 	for i := range w.members {
 		m := &w.members[i]
-		m.Turn.Take(overload.Report{Time: at(t), Performance: &performances[i], SLO: 0.9, Costs: costs[i]})
+		m.State.Observe(overload.Report{Time: at(t), Performance: &performances[i], SLO: 0.9, Costs: costs[i]})
 		if m.Missed++; performances[i] >= 0.9 {
 			m.Missed = 0
 		}
@@ -54,28 +54,28 @@ func (w *world) second(t int, costs, performances []float64) overload.Verdict {
 	state, verdict, turns := overload.Decide(w.state, overload.Round{Now: at(t), Units: 100, Unit: 0.01, Policy: w.policy, Weighs: w.weighs, Members: w.members})
 	w.state = state
 	for i := range turns {
-		w.members[i].Turn = turns[i]
+		w.members[i].State = turns[i]
 	}
 	return verdict
 }
 
 func (w *world) slices() (out []int) {
 	for i := range w.members {
-		out = append(out, w.members[i].Turn.Slice)
+		out = append(out, w.members[i].State.Slice)
 	}
 	return out
 }
 
 func (w *world) ranks() (out []int) {
 	for i := range w.members {
-		out = append(out, w.members[i].Turn.Rank)
+		out = append(out, w.members[i].State.Rank)
 	}
 	return out
 }
 
 func (w *world) capped() (out []bool) {
 	for i := range w.members {
-		out = append(out, w.members[i].Turn.Capped)
+		out = append(out, w.members[i].State.Capped)
 	}
 	return out
 }
@@ -111,7 +111,7 @@ func TestOfThreeThatDoNotFitTwoAreServedInTurnAndTheThirdHasACrumb(t *testing.T)
 	if got := w.ranks(); !slices.Equal(got, []int{1, 2, 0}) {
 		t.Errorf("ranks %v", got)
 	}
-	if held := w.members[2].Turn.Held; math.Abs(held-0.4) > 1e-9 {
+	if held := w.members[2].State.Held; math.Abs(held-0.4) > 1e-9 {
 		t.Errorf("the third is taken to want %v, not what it wanted when it was given up", held)
 	}
 }
@@ -202,7 +202,7 @@ func TestWhereSharesDoNotServeInTimeTheOthersGetALimit(t *testing.T) {
 	w.members[2].Cost = 0.05
 	wants := []float64{0.3, 0.3, 0.68}
 	for s := range 13 {
-		if w.second(s, wants, none); s < 12 && (w.state.Capping || w.members[2].Turn.Capped) {
+		if w.second(s, wants, none); s < 12 && (w.state.Capping || w.members[2].State.Capped) {
 			t.Fatalf("second %d: capped before its time", s)
 		}
 	}
@@ -231,16 +231,16 @@ func TestWhatIsGuessedToArriveMakesAnOverloadAndCountsForNobody(t *testing.T) {
 	miss := 0.
 	for s := range 3 {
 		for i := range w.members {
-			w.members[i].Turn.Take(overload.Report{Time: at(s), Performance: &miss, SLO: 0.9, Costs: []float64{0.44, 0.44, 0.1}[i], Hidden: 0.5})
+			w.members[i].State.Observe(overload.Report{Time: at(s), Performance: &miss, SLO: 0.9, Costs: []float64{0.44, 0.44, 0.1}[i], Hidden: 0.5})
 			w.members[i].Missed++
 		}
-		var turns []overload.Turn
+		var turns []overload.WorkloadState
 		w.state, _, turns = overload.Decide(w.state, overload.Round{Now: at(s), Units: 100, Unit: 0.01, Policy: w.policy, Members: w.members})
 		for i := range turns {
-			w.members[i].Turn = turns[i]
+			w.members[i].State = turns[i]
 		}
 	}
-	if got := w.members[0].Turn.Wants; !w.state.Lasts || math.Abs(got-0.44) > 1e-9 {
+	if got := w.members[0].State.Wants; !w.state.Lasts || math.Abs(got-0.44) > 1e-9 {
 		t.Errorf("it wants %v, %+v", got, w.state)
 	}
 }
@@ -293,16 +293,16 @@ func TestWhoIsServedAndInTimeIsNotGivenUpForOneThatWantsLess(t *testing.T) {
 
 // While one that is served works off its queue, what it answers says nothing of what arrives.
 func TestWhatIsAnsweredOfAQueueIsNotWanted(t *testing.T) {
-	turn := overload.Turn{Wants: 0.3, At: at(0), Rank: 1, Slice: 70}
+	turn := overload.WorkloadState{Wants: 0.3, At: at(0), Rank: 1, Slice: 70}
 	miss, meet := 0., 1.
 	for s := 1; s < 20; s++ {
-		turn.Take(overload.Report{Time: at(s), Costs: 0.6, Performance: &miss, SLO: 0.9})
+		turn.Observe(overload.Report{Time: at(s), Costs: 0.6, Performance: &miss, SLO: 0.9})
 	}
 	if math.Abs(turn.Wants-0.3) > 1e-9 {
 		t.Errorf("late: it wants %v", turn.Wants)
 	}
 	for s := 20; s < 60; s++ {
-		turn.Take(overload.Report{Time: at(s), Costs: 0.6, Performance: &meet, SLO: 0.9})
+		turn.Observe(overload.Report{Time: at(s), Costs: 0.6, Performance: &meet, SLO: 0.9})
 	}
 	if turn.Wants < 0.55 || !turn.InTime.Equal(at(20)) {
 		t.Errorf("in time since %v it wants %v", turn.InTime, turn.Wants)
@@ -316,8 +316,8 @@ func TestWhoCannotUseItsTurnIsBarredAndAnotherIsServed(t *testing.T) {
 	for s := range 64 {
 		w.second(s, []float64{0.4, 0.4, 0.4}, []float64{0, 1, 0})
 	}
-	if got := w.ranks(); !slices.Equal(got, []int{0, 1, 2}) || !w.members[0].Turn.Barred.After(at(64)) {
-		t.Errorf("ranks %v, barred until %v", got, w.members[0].Turn.Barred)
+	if got := w.ranks(); !slices.Equal(got, []int{0, 1, 2}) || !w.members[0].State.ExcludedUntil.After(at(64)) {
+		t.Errorf("ranks %v, barred until %v", got, w.members[0].State.ExcludedUntil)
 	}
 }
 
@@ -467,8 +467,8 @@ func TestARoundChangesNeitherItsMembersNorTheStateBefore(t *testing.T) {
 		t.Errorf("the same round twice: %v %+v, then %v %+v", one, turns, two, again)
 	}
 	for i := range before {
-		if !reflect.DeepEqual(before[i].Turn, w.members[i].Turn) || w.state != state {
-			t.Errorf("member %d became %+v", i, w.members[i].Turn)
+		if !reflect.DeepEqual(before[i].State, w.members[i].State) || w.state != state {
+			t.Errorf("member %d became %+v", i, w.members[i].State)
 		}
 	}
 }
@@ -476,33 +476,33 @@ func TestARoundChangesNeitherItsMembersNorTheStateBefore(t *testing.T) {
 // 0.4 cores of requests that were answered, and half as many again that wait unseen: 0.6 now.
 // 20 s of another cost are 1 - 1/e of the average.
 func TestWhatIsWantedIsAveragedAndWhatIsHiddenCounts(t *testing.T) {
-	var turn overload.Turn
-	turn.Take(overload.Report{Time: at(0), Costs: 0.4, Hidden: 0.5})
+	var turn overload.WorkloadState
+	turn.Observe(overload.Report{Time: at(0), Costs: 0.4, Hidden: 0.5})
 	if turn.Wants != 0.4 {
 		t.Errorf("the first report: %v", turn.Wants)
 	}
-	turn.Take(overload.Report{Time: at(20), Costs: 0.8})
+	turn.Observe(overload.Report{Time: at(20), Costs: 0.8})
 	if want := 0.4/math.E + 0.8*(1-1/math.E); math.Abs(turn.Wants-want) > 1e-9 {
 		t.Errorf("wants %v, want %v", turn.Wants, want)
 	}
-	turn.Take(overload.Report{Time: at(21), Costs: math.NaN()})
-	turn.Take(overload.Report{Time: at(22), Costs: -1})
+	turn.Observe(overload.Report{Time: at(21), Costs: math.NaN()})
+	turn.Observe(overload.Report{Time: at(22), Costs: -1})
 	if !turn.At.Equal(at(20)) {
 		t.Error("a report without a cost counted")
 	}
 }
 
 func TestATurnOutlivesARestartAndAWrongOneIsRefused(t *testing.T) {
-	turn := overload.Turn{Wants: 0.4, At: at(1), Held: 0.5, Rank: 2, Slice: 30, Capped: true, Served: at(2), Barred: at(3), InTime: at(2), Reports: 4, Admitted: true, Partial: true, Asked: 40}
+	turn := overload.WorkloadState{Wants: 0.4, At: at(1), Held: 0.5, Rank: 2, Slice: 30, Capped: true, Served: at(2), ExcludedUntil: at(3), InTime: at(2), Reports: 4, Admitted: true, Partial: true, Asked: 40}
 	b, err := json.Marshal(turn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var back overload.Turn
+	var back overload.WorkloadState
 	if err := json.Unmarshal(b, &back); err != nil || back != turn || !back.Valid() {
 		t.Errorf("%s: %+v, %v", b, back, err)
 	}
-	for _, bad := range []overload.Turn{{Wants: -1}, {Wants: math.Inf(1)}, {Held: math.NaN()}, {Rank: -1}, {Reports: -1}, {Slice: -1}, {Slice: policy.MaxUnits + 1}} {
+	for _, bad := range []overload.WorkloadState{{Wants: -1}, {Wants: math.Inf(1)}, {Held: math.NaN()}, {Rank: -1}, {Reports: -1}, {Slice: -1}, {Slice: policy.MaxUnits + 1}} {
 		if bad.Valid() {
 			t.Errorf("%+v is valid", bad)
 		}
@@ -517,7 +517,7 @@ func TestWhateverHappensATurnIsOnesOwn(t *testing.T) {
 		all := w.members
 		if rapid.Bool().Draw(rt, "restarted") {
 			for i := range all {
-				all[i].Turn = overload.Turn{Wants: rapid.Float64Range(0, 2).Draw(rt, "wants"), Rank: rapid.IntRange(0, 5).Draw(rt, "rank"), Slice: rapid.IntRange(0, 100).Draw(rt, "slice")}
+				all[i].State = overload.WorkloadState{Wants: rapid.Float64Range(0, 2).Draw(rt, "wants"), Rank: rapid.IntRange(0, 5).Draw(rt, "rank"), Slice: rapid.IntRange(0, 100).Draw(rt, "slice")}
 			}
 		}
 		for s := 0; s < 300; s += rapid.IntRange(1, 40).Draw(rt, "seconds") {
@@ -536,7 +536,7 @@ func TestWhateverHappensATurnIsOnesOwn(t *testing.T) {
 			ranks := map[int]bool{}
 			for k, i := range of {
 				all[i] = w.members[k]
-				turn := all[i].Turn
+				turn := all[i].State
 				if verdict == overload.Chosen && (turn.Slice < 1 || before.Equal(at(s)) && turn.Rank > 0 && ranks[turn.Rank]) || !turn.Valid() {
 					rt.Fatalf("second %d: %+v", s, w.members)
 				}

@@ -16,9 +16,9 @@ const (
 	averaged, inTime = 20.0, 5.0
 )
 
-// Turn is what Decide keeps of one workload between rounds. The zero Turn is that of a workload of
+// WorkloadState is what Decide keeps of one workload between rounds. The zero value is that of a workload of
 // which nothing is known and nothing was decided.
-type Turn struct {
+type WorkloadState struct {
 	// Wants is its average demand, the CPU that its requests need, in cores; 0: unknown. At is when
 	// that was updated.
 	Wants float64   `json:"wants,omitempty"`
@@ -38,10 +38,10 @@ type Turn struct {
 	Partial  bool    `json:"partial,omitempty"`
 	Asked    float64 `json:"asked,omitempty"`
 	// Served is when it was last served well enough: its performance was at least half of its SLO,
-	// or nothing stopped it. Barred is until when it is not chosen, because it could not use its
+	// or nothing stopped it. ExcludedUntil is until when it is not chosen, because it could not use its
 	// share.
-	Served time.Time `json:"served,omitzero"`
-	Barred time.Time `json:"barred,omitzero"`
+	Served        time.Time `json:"served,omitzero"`
+	ExcludedUntil time.Time `json:"barred,omitzero"`
 	// InTime is since when its reports meet its SLO; zero: they do not.
 	InTime time.Time `json:"in_time,omitzero"`
 	// LateSince is since when its reports miss its SLO; zero: they do not.
@@ -59,8 +59,8 @@ type Turn struct {
 }
 
 // End forgets what was decided of the workload; its demand stays known.
-func (t *Turn) End() {
-	t.Held, t.Rank, t.Slice, t.Capped, t.Barred = 0, 0, 0, false, time.Time{}
+func (t *WorkloadState) End() {
+	t.Held, t.Rank, t.Slice, t.Capped, t.ExcludedUntil = 0, 0, 0, false, time.Time{}
 	t.Admitted, t.Partial, t.Asked = false, false, 0
 }
 
@@ -77,8 +77,8 @@ type Report struct {
 	Late, Hidden float64
 }
 
-// Take updates the turn with a report.
-func (t *Turn) Take(r Report) {
+// Observe updates the turn with a report.
+func (t *WorkloadState) Observe(r Report) {
 	t.Reports++
 	if r.Performance != nil && *r.Performance >= r.SLO/2 {
 		t.Served = r.Time
@@ -116,7 +116,7 @@ func (t *Turn) Take(r Report) {
 // count updates the turn with the kernel's counts: the CPU use of the last seconds in cores, < 0 if
 // unknown, and whether something stopped the workload meanwhile. A workload that nothing stops uses
 // what it wants, which its reports show only later.
-func (t *Turn) count(now time.Time, used float64, stopped bool) {
+func (t *WorkloadState) count(now time.Time, used float64, stopped bool) {
 	switch {
 	case stopped || used < 0:
 		t.FreeSince = time.Time{}
@@ -132,7 +132,7 @@ func (t *Turn) count(now time.Time, used float64, stopped bool) {
 
 // learn adds a demand in cores, measured at a time, to the exponential average with time constant
 // over, in seconds.
-func (t *Turn) learn(at time.Time, now, over float64) {
+func (t *WorkloadState) learn(at time.Time, now, over float64) {
 	keep := 0.0
 	if since := at.Sub(t.At).Seconds(); !t.At.IsZero() && since < 4*averaged {
 		keep = math.Exp(-math.Max(since, 0) / over)
@@ -140,8 +140,8 @@ func (t *Turn) learn(at time.Time, now, over float64) {
 	t.now, t.Wants, t.At = now, keep*t.Wants+(1-keep)*now, at
 }
 
-// Valid reports whether the turn is one that Take and Decide can produce; a restored one may not
+// Valid reports whether the turn is one that Observe and Decide can produce; a restored one may not
 // be.
-func (t *Turn) Valid() bool {
+func (t *WorkloadState) Valid() bool {
 	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Rank >= 0 && t.Reports >= 0 && t.Asked >= 0 && t.Asked < 1e15
 }

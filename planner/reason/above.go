@@ -15,7 +15,7 @@ func boundBy(s *allocation.Allocation) string {
 		return ""
 	}
 	if s.Scale != nil {
-		if st := s.Scale.Held.Standing; st != nil && st.Most > 0 && s.Scale.Now() >= st.Most && st.Most < float64(s.Count.Max) {
+		if st := s.Scale.Held.Status; st != nil && st.Most > 0 && s.Scale.Now() >= st.Most && st.Most < float64(s.Count.Max) {
 			return st.By + " leaves no more instances"
 		}
 	}
@@ -46,8 +46,8 @@ func (r Round) promised(s *allocation.Allocation) string {
 
 // clusterReason adds to a reason how the cluster limits the instances.
 func clusterReason(s *allocation.Allocation, why trimtab.Reason) trimtab.Reason {
-	if s.Mode == trimtab.Act && s.Barred != "" {
-		why.Summary += "; only recommended: " + s.Barred
+	if s.Mode == trimtab.Act && s.ReadOnly != "" {
+		why.Summary += "; only recommended: " + s.ReadOnly
 	}
 	if by := boundBy(s); why.Binding.Kind == codes.BindingMax && why.Binding.Detail == "" {
 		why.Binding.Detail = by

@@ -40,7 +40,7 @@ func TestAReasonSaysWhatIsDoneWhatTheObjectiveWantsAndWhatKeptItFromThat(t *test
 	if why.Binding.Kind != codes.BindingStep || *why.Target != 3.6 || *why.Demand != 3.6 || *why.Utility != 0.75 {
 		t.Errorf("%+v", why)
 	}
-	s.Barred = "the cluster resizes no pods"
+	s.ReadOnly = "the cluster resizes no pods"
 	if why = r.Of(s); !strings.HasPrefix(why.Summary, "would be raised") || !strings.HasSuffix(why.Summary, "; only recommended: the cluster resizes no pods") {
 		t.Errorf("barred: %q", why.Summary)
 	}

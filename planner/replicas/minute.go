@@ -12,9 +12,9 @@ type Minute struct {
 	requests, inTime float64
 }
 
-// Take adds an estimate. At the end of a minute it updates the margin with whether that minute
+// Observe adds an estimate. At the end of a minute it updates the margin with whether that minute
 // missed the SLO.
-func (m *Minute) Take(now time.Time, e *trimtab.Estimate, slo float64, margin *Margin) {
+func (m *Minute) Observe(now time.Time, e *trimtab.Estimate, slo float64, margin *Margin) {
 	if e.Performance == nil || !e.Time.After(m.last) {
 		return
 	}

@@ -13,7 +13,7 @@ func TestAMinuteThatMissesTheSLOWidensTheMarginOfReplicasOnceAndALateReportDoesN
 	margin := replicas.Margin{Share: 0.1}
 	now := time.Unix(1_000_000, 0)
 	report := func(performance, requests float64) {
-		m.Take(now, &trimtab.Estimate{Time: now, Performance: &performance, Requests: requests}, 0.9, &margin)
+		m.Observe(now, &trimtab.Estimate{Time: now, Performance: &performance, Requests: requests}, 0.9, &margin)
 		now = now.Add(10 * time.Second)
 	}
 	for range 7 { // one report of few requests misses, its minute does not
@@ -36,8 +36,8 @@ func TestAMinuteThatMissesTheSLOWidensTheMarginOfReplicasOnceAndALateReportDoesN
 	before = margin.Share
 	late := 0.1
 	for range 20 { // the same report again and again, and one that knows nothing
-		m.Take(now, &trimtab.Estimate{Time: now.Add(-time.Hour), Performance: &late, Requests: 1e6}, 0.9, &margin)
-		m.Take(now, &trimtab.Estimate{Time: now}, 0.9, &margin)
+		m.Observe(now, &trimtab.Estimate{Time: now.Add(-time.Hour), Performance: &late, Requests: 1e6}, 0.9, &margin)
+		m.Observe(now, &trimtab.Estimate{Time: now}, 0.9, &margin)
 		now = now.Add(10 * time.Second)
 	}
 	if margin.Share != before {

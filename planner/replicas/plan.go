@@ -27,17 +27,17 @@ type Code string
 
 // The reasons why a knob does not get the wanted value.
 const (
-	Missing   Code = "missing"
-	RolledOut Code = "rollout"
-	Owned     Code = "owned"
-	Disrupts  Code = "disruption budget"
-	Behaves   Code = "behavior"
-	NoRoom    Code = "room"
-	Quota     Code = "quota"
-	Bounds    Code = "bounds"
-	Waits     Code = "waits"
-	Stuck     Code = "stuck"
-	Unready   Code = "not ready"
+	Missing    Code = "missing"
+	RolledOut  Code = "rollout"
+	Owned      Code = "owned"
+	Disrupts   Code = "disruption budget"
+	Behaves    Code = "behavior"
+	NoHeadroom Code = "room"
+	Quota      Code = "quota"
+	Bounds     Code = "bounds"
+	Waits      Code = "waits"
+	Stuck      Code = "stuck"
+	Unready    Code = "not ready"
 )
 
 // Held is the reason why a knob does not get the wanted value.
@@ -75,7 +75,7 @@ func (d *Decision) Binding(quota string) trimtab.Binding {
 			if quota != "" {
 				return trimtab.Binding{Kind: codes.BindingMax, Detail: quota}
 			}
-		case NoRoom:
+		case NoHeadroom:
 			return trimtab.Binding{Kind: codes.BindingCapacity, Detail: h.Text}
 		case Bounds:
 			return trimtab.Binding{Kind: codes.BindingMax}
@@ -106,7 +106,7 @@ type view struct {
 // Decide returns size and number for the coming round. The workload must be valid. Decide updates
 // the state, but does not record the change of the number: the caller does that once it is written.
 // It subtracts from room what the decision adds.
-func (w *Workload) Decide(now time.Time, s *State, room *Room) Decision {
+func (w *Workload) Decide(now time.Time, s *State, room *Headroom) Decision {
 	v := w.look(s, room)
 	if !v.known() {
 		v.absent(now, s)
@@ -120,12 +120,12 @@ func (w *Workload) Decide(now time.Time, s *State, room *Room) Decision {
 	wanted := v.count(now, s)
 	v.out.Replicas = v.steer(now, s, wanted)
 	v.resize(now, s)
-	w.take(room, v.out)
+	w.subtract(room, v.out)
 	return *v.out
 }
 
 // look computes the view of a round.
-func (w *Workload) look(s *State, room *Room) *view {
+func (w *Workload) look(s *State, room *Headroom) *view {
 	v := &view{Workload: w, n: w.Replicas, size: math.Inf(1), slack: s.Slack, out: &Decision{Replicas: w.Replicas}}
 	on := map[string][]float64{}
 	startup := s.Startup.Upper()
@@ -159,7 +159,7 @@ func (w *Workload) look(s *State, room *Room) *view {
 			v.most = math.Min(v.most, level(held, math.Max(room.Hosts[host], 0)))
 		}
 	}
-	if w.Size.Fixed || w.Size.Barred != "" {
+	if w.Size.Fixed || w.Size.ReadOnly != "" {
 		v.most = v.size
 	}
 	return v
@@ -179,7 +179,7 @@ func level(held []float64, free float64) float64 {
 }
 
 // spare returns how much of the resource pool and quota leave.
-func (w *Workload) spare(room *Room) float64 {
+func (w *Workload) spare(room *Headroom) float64 {
 	free := room.Pool
 	if q := w.Limits.Amount; q != nil {
 		free = math.Min(free, *q)
@@ -213,7 +213,7 @@ func (v *view) absent(now time.Time, s *State) {
 	}
 }
 
-func (v *view) readOnly() bool { return v.Count.Fixed || v.Count.Barred != "" }
+func (v *view) readOnly() bool { return v.Count.Fixed || v.Count.ReadOnly != "" }
 
 // zero scales to zero and back, if that is allowed. As in KEDA, the rules of the behavior block do
 // not apply to that. It reports whether the decision is complete.
@@ -276,7 +276,7 @@ func (v *view) count(now time.Time, s *State) int {
 		return max(v.n-v.stuck, v.ready, 1)
 	}
 	part := fill
-	if v.Size.Fixed || v.Size.Barred != "" {
+	if v.Size.Fixed || v.Size.ReadOnly != "" {
 		part = 1 // sizes cannot rise, so no reserve for that is needed
 	}
 	most := math.Max(v.most, v.Size.Min)
@@ -284,7 +284,7 @@ func (v *view) count(now time.Time, s *State) int {
 	if all := v.total / most; float64(least-v.Count.Spare) > all && !math.IsInf(all, 1) {
 		// More instances than fit would only be smaller ones.
 		least = max(int(all+grain), min(v.n, least))
-		v.hold("replicas", NoRoom, "pool and quota leave %.4g in all", v.total)
+		v.hold("replicas", NoHeadroom, "pool and quota leave %.4g in all", v.total)
 	}
 	if least > v.n {
 		if now.Before(s.Retry) {
@@ -317,8 +317,8 @@ func (v *view) disruptable() int {
 // steer applies owners, rates and windows to a wanted number, and returns the number to set.
 func (v *view) steer(now time.Time, s *State, wanted int) int {
 	switch {
-	case v.Count.Barred != "":
-		v.hold("replicas", Owned, "owned by %s", v.Count.Barred)
+	case v.Count.ReadOnly != "":
+		v.hold("replicas", Owned, "owned by %s", v.Count.ReadOnly)
 		return v.n
 	case v.Count.Fixed:
 		return v.n
@@ -367,7 +367,7 @@ func (v *view) lower(to int) int {
 		}
 	}
 	if to == v.n && len(v.out.Held) == 0 {
-		v.hold("replicas", NoRoom, "no room to grow those that stay before others go")
+		v.hold("replicas", NoHeadroom, "no room to grow those that stay before others go")
 	}
 	return to
 }
@@ -387,10 +387,10 @@ func (v *view) carried(n int) float64 {
 
 // resize sets the sizes of the instances.
 func (v *view) resize(now time.Time, s *State) {
-	if v.Size.Barred != "" {
-		v.hold("size", Owned, "owned by %s", v.Size.Barred)
+	if v.Size.ReadOnly != "" {
+		v.hold("size", Owned, "owned by %s", v.Size.ReadOnly)
 	}
-	if v.Size.Fixed || v.Size.Barred != "" || v.n == 0 {
+	if v.Size.Fixed || v.Size.ReadOnly != "" || v.n == 0 {
 		return
 	}
 	size := v.carried(v.out.Replicas)
@@ -399,7 +399,7 @@ func (v *view) resize(now time.Time, s *State) {
 	}
 	come := make([]float64, max(v.out.Replicas-len(v.held), 0))
 	if room := level(append(come, v.held...), v.spare); size > room {
-		v.hold("size", NoRoom, "pool and quota leave %.4g each", room)
+		v.hold("size", NoHeadroom, "pool and quota leave %.4g each", room)
 		size = math.Max(v.down(room), v.Size.Min)
 		v.most = math.Min(v.most, room)
 	}
@@ -447,8 +447,8 @@ func (v *view) stepped(size, most float64) float64 {
 
 func (v *view) down(size float64) float64 { return math.Floor(size/v.Size.Step+grain) * v.Size.Step }
 
-// take subtracts what the decision adds from room.
-func (w *Workload) take(room *Room, d *Decision) {
+// subtract subtracts what the decision adds from room.
+func (w *Workload) subtract(room *Headroom, d *Decision) {
 	serving := 0
 	for i := range w.Instances {
 		in := &w.Instances[i]

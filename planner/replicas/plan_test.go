@@ -25,10 +25,10 @@ func shop(n int, size, need float64) *Workload {
 	return w
 }
 
-func endless() *Room { return &Room{Pool: math.Inf(1)} }
+func endless() *Headroom { return &Headroom{Pool: math.Inf(1)} }
 
 // decided is the decision of a workload that was never seen before.
-func decided(t *testing.T, w *Workload, room *Room) Decision {
+func decided(t *testing.T, w *Workload, room *Headroom) Decision {
 	t.Helper()
 	if err := w.Validate(); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestMoreReplicasComeWhenTheHostsOfItsInstancesAreFull(t *testing.T) {
 	for i := range w.Instances {
 		w.Instances[i].Host = []string{"a", "b"}[i/2]
 	}
-	d := decided(t, w, &Room{Hosts: map[string]float64{"a": 8, "b": 0.4}, Pool: 100})
+	d := decided(t, w, &Headroom{Hosts: map[string]float64{"a": 8, "b": 0.4}, Pool: 100})
 	if d.Replicas != 5 || d.Size != 1.2 {
 		t.Errorf("%+v, want 5 of 1.2: host b has room for 0.2 each", d)
 	}
@@ -100,7 +100,7 @@ func TestFewerReplicasComeOnlyAfterTheStabilisationWindowAndOnceOthersHaveGrown(
 
 func TestAFallIsNotMadeWhereThereIsNoRoomForTheOthersToGrowBefore(t *testing.T) {
 	w, s := shop(6, 0.5, 3), &State{Count: behavior.State{Seen: true}}
-	d := w.Decide(noon(), s, &Room{Pool: 0.7})
+	d := w.Decide(noon(), s, &Headroom{Pool: 0.7})
 	if d.Replicas != 5 || d.Size != 0.6 {
 		t.Errorf("%+v, want 5: six of 0.6 fit into 3.7, six of 0.75 do not", d)
 	}
@@ -112,7 +112,7 @@ func TestThatWhichCannotBeVerticalOnlyUsesTheOtherKnob(t *testing.T) {
 	if d := decided(t, w, endless()); d.Replicas != 6 || d.Size != 0.5 {
 		t.Errorf("%+v, want 6 of 0.5", d)
 	}
-	w.Size.Fixed, w.Size.Barred = false, "VPA shop/shop"
+	w.Size.Fixed, w.Size.ReadOnly = false, "VPA shop/shop"
 	if d := decided(t, w, endless()); d.Replicas != 6 || d.Size != 0.5 || !says(d, Owned) {
 		t.Errorf("%+v, want 6 of 0.5, and who owns the size", d)
 	}
@@ -124,7 +124,7 @@ func TestThatWhichCannotBeHorizontalOnlyUsesTheOtherKnob(t *testing.T) {
 	if d := decided(t, w, endless()); d.Replicas != 2 || d.Size != 2 {
 		t.Errorf("%+v, want 2 of 2", d)
 	}
-	w.Count.Fixed, w.Count.Barred = false, "HPA shop/shop"
+	w.Count.Fixed, w.Count.ReadOnly = false, "HPA shop/shop"
 	d := decided(t, w, endless())
 	if d.Replicas != 2 || d.Size != 2 || d.Advised.Replicas != 5 || !says(d, Owned) {
 		t.Errorf("%+v, want 2 of 2, and 5 advised", d)
@@ -175,7 +175,7 @@ func TestAQuotaIsClampedToAndNamed(t *testing.T) {
 	}
 	w, room := shop(4, 1, 30), 2.0
 	w.Limits.Amount = &room
-	if d := decided(t, w, endless()); d.Replicas != 4 || d.Size != 1.5 || !says(d, NoRoom) {
+	if d := decided(t, w, endless()); d.Replicas != 4 || d.Size != 1.5 || !says(d, NoHeadroom) {
 		t.Errorf("amount: %+v, want 4 of 1.5", d)
 	}
 }
@@ -295,7 +295,7 @@ func TestInputThatIsMissingLowersNothingAndRaisesToADeclaredFallbackOnly(t *test
 			w.Need.Round = -1
 		}
 		for i := range 5 {
-			d := w.Decide(noon().Add(time.Duration(i)*time.Minute), s, &Room{Pool: 3})
+			d := w.Decide(noon().Add(time.Duration(i)*time.Minute), s, &Headroom{Pool: 3})
 			if d.Replicas < w.Replicas || d.Replicas > w.Replicas && (w.Fallback == nil || i < 1 || d.Replicas > w.Fallback.Replicas) {
 				t.Fatalf("%d after %d: %+v", w.Replicas, i, d)
 			}
@@ -327,7 +327,7 @@ func TestNoDecisionExceedsItsRoomOrTakesMoreThanBudgetsAllow(t *testing.T) {
 				least[in.Host] += in.held()
 			}
 		}
-		room := &Room{Hosts: map[string]float64{"a": hosts["a"]}, Pool: free}
+		room := &Headroom{Hosts: map[string]float64{"a": hosts["a"]}, Pool: free}
 		d := w.Decide(noon(), s, room)
 		if d.Replicas < w.Replicas {
 			gone := w.Replicas - d.Replicas

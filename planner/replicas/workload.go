@@ -35,10 +35,10 @@ func NeedOf(c *trimtab.Curve, slo, round, start float64) (Need, bool) {
 type Size struct {
 	// Min, Max and Step are in the resource's unit, > 0.
 	Min, Max, Step float64
-	// Fixed: instances cannot be resized. Barred names another owner of the size, such as a VPA;
+	// Fixed: instances cannot be resized. ReadOnly names another owner of the size, such as a VPA;
 	// the size is then only recommended.
-	Fixed  bool
-	Barred string
+	Fixed    bool
+	ReadOnly string
 	// Behavior limits the rate of changes, in percent; nil: no limit.
 	Behavior *behavior.Behavior
 }
@@ -52,7 +52,7 @@ type Count struct {
 	// AllowZero allows zero instances while nothing is needed.
 	AllowZero bool
 	Fixed     bool
-	Barred    string
+	ReadOnly  string
 	Behavior  *behavior.Behavior
 }
 
@@ -104,8 +104,8 @@ type Workload struct {
 	Fallback *Fallback
 }
 
-// Room is the free capacity beyond what the instances have.
-type Room struct {
+// Headroom is the free capacity beyond what the instances have.
+type Headroom struct {
 	// Hosts is by name; nil: hosts limit nothing. A host that is not in it has no free capacity.
 	Hosts map[string]float64
 	// Pool is the free capacity of the pool; +Inf: it limits nothing.

@@ -148,7 +148,7 @@ func (d *decision) decide() (fits bool) {
 	case d.roomy(), !d.same():
 		d.Shares = nil
 	case lasts(helps): // they did not help
-		d.Shares, d.Barred = nil, d.Now.Add(overload.Barred)
+		d.Shares, d.Barred = nil, d.Now.Add(overload.Exclusion)
 	case lasts(overload.Dwell) && d.Now.Sub(d.ChoseAt) >= overload.Dwell:
 		if !d.choose() {
 			d.Shares = nil
@@ -210,7 +210,7 @@ func (d *decision) choose() bool {
 
 // places returns the problem of how to distribute the work over the hosts, and the current
 // distribution.
-func (d *decision) places() (p spread.Places, now [][]float64) {
+func (d *decision) places() (p spread.Problem, now [][]float64) {
 	p.On, now = make([][]int, len(d.Workloads)), make([][]float64, len(d.Workloads))
 	for _, w := range d.Workloads {
 		p.Needs = append(p.Needs, w.Cost)
@@ -233,13 +233,13 @@ func (d *decision) places() (p spread.Places, now [][]float64) {
 // its work, as long as the needs fit. A share too small for what a load balancer sends makes more
 // requests late than a tiny share, to which hardly any are sent. spare updates now, the work on
 // each host.
-func spare(p *spread.Places, x, now [][]float64, host int) [][]float64 {
+func spare(p *spread.Problem, x, now [][]float64, host int) [][]float64 {
 	for i := range p.On {
 		k := slices.Index(p.On[i], host)
 		if k < 0 || len(p.On[i]) < 2 || x[i][k] >= worth*now[i][k] {
 			continue
 		}
-		without := spread.Places{Needs: p.Needs, Hosts: p.Hosts, On: slices.Clone(p.On)}
+		without := spread.Problem{Needs: p.Needs, Hosts: p.Hosts, On: slices.Clone(p.On)}
 		without.On[i] = slices.Delete(slices.Clone(p.On[i]), k, k+1)
 		rest := slices.Clone(now)
 		rest[i] = slices.Delete(slices.Clone(now[i]), k, k+1)

@@ -2,9 +2,9 @@ package spread
 
 import "math"
 
-// Places is the problem of which host does the work of which workload, if load balancers can move
+// Problem is the problem of which host does the work of which workload, if load balancers can move
 // work between a workload's hosts.
-type Places struct {
+type Problem struct {
 	// Needs is how much work each workload has, > 0, Hosts the capacity of each host, >= 0, in
 	// the same unit.
 	Needs, Hosts []float64
@@ -13,7 +13,7 @@ type Places struct {
 }
 
 // Solve returns the greatest t for which no host exceeds its capacity when all workloads have t
-// times their needs, and such work x by workload and place in [Places.On]:
+// times their needs, and such work x by workload and place in [Problem.On]:
 //
 //	Σ_h x_ih = t n_i,   Σ_i x_ih <= C_h,   x >= 0
 //	t = min over sets S of workloads of  Σ_{h of S} C_h / Σ_{i in S} n_i
@@ -25,7 +25,7 @@ type Places struct {
 // set that is cut off gives the next, lower one (W. Dinkelbach, "On nonlinear fractional
 // programming" (1967); J. Edmonds, R. M. Karp, "Theoretical improvements in algorithmic
 // efficiency for network flow problems" (1972)).
-func (p *Places) Solve(now [][]float64) (x [][]float64, t float64) {
+func (p *Problem) Solve(now [][]float64) (x [][]float64, t float64) {
 	if len(p.Needs) == 0 {
 		return nil, math.Inf(1)
 	}
@@ -48,7 +48,7 @@ func (p *Places) Solve(now [][]float64) (x [][]float64, t float64) {
 const exact = 1e-9
 
 // ratio returns the capacity of the hosts of a set of workloads, over the needs of the set.
-func (p *Places) ratio(set []bool) float64 {
+func (p *Problem) ratio(set []bool) float64 {
 	hosts, can, need := make([]bool, len(p.Hosts)), 0.0, 0.0
 	for i, in := range set {
 		if !in {
@@ -67,7 +67,7 @@ func (p *Places) ratio(set []bool) float64 {
 // flow is the assignment under construction: the work of each workload on each host, what each
 // workload still wants, and what each host has left.
 type flow struct {
-	*Places
+	*Problem
 	x          [][]float64
 	wants      []float64
 	left       []float64
@@ -77,8 +77,8 @@ type flow struct {
 }
 
 // flow starts from the work that is on the hosts now.
-func (p *Places) flow(t float64, now [][]float64) *flow {
-	f := &flow{Places: p, left: append([]float64(nil), p.Hosts...), users: make([][][2]int, len(p.Hosts))}
+func (p *Problem) flow(t float64, now [][]float64) *flow {
+	f := &flow{Problem: p, left: append([]float64(nil), p.Hosts...), users: make([][][2]int, len(p.Hosts))}
 	for i, on := range p.On {
 		f.x, f.wants = append(f.x, make([]float64, len(on))), append(f.wants, t*p.Needs[i])
 		f.tiny = math.Max(f.tiny, exact*t*p.Needs[i])

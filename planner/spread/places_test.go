@@ -10,7 +10,7 @@ import (
 )
 
 // drawPlaces draws workloads on hosts.
-func drawPlaces(t *rapid.T) (p spread.Places, now [][]float64) {
+func drawPlaces(t *rapid.T) (p spread.Problem, now [][]float64) {
 	p.Hosts = rapid.SliceOfN(rapid.Float64Range(0, 4), 1, 5).Draw(t, "hosts")
 	for range rapid.IntRange(1, 6).Draw(t, "workloads") {
 		p.Needs = append(p.Needs, rapid.Float64Range(0.01, 5).Draw(t, "needs"))
@@ -76,7 +76,7 @@ func TestWorkIsPlacedAsFarAsTheTightestSetOfWorkloadsLets(t *testing.T) {
 // The web server has instances on both hosts; the store fills most of the first one, which it
 // shares. All that the store can have is there, so that the web server's work moves away.
 func TestAServiceMakesRoomWhereAnotherHasNoOtherHost(t *testing.T) {
-	p := spread.Places{Needs: []float64{28, 40, 8}, Hosts: []float64{50, 50}, On: [][]int{{0, 1}, {0}, {1}}}
+	p := spread.Problem{Needs: []float64{28, 40, 8}, Hosts: []float64{50, 50}, On: [][]int{{0, 1}, {0}, {1}}}
 	x, times := p.Solve([][]float64{{14, 14}, {36}, {8}})
 	if times != 1.25 || x[0][0] > 1e-6 || math.Abs(x[0][1]-35) > 1e-6 || math.Abs(x[1][0]-50) > 1e-6 || math.Abs(x[2][0]-10) > 1e-6 {
 		t.Errorf("%v times the needs: %v", times, x)
@@ -84,7 +84,7 @@ func TestAServiceMakesRoomWhereAnotherHasNoOtherHost(t *testing.T) {
 }
 
 func TestWhereNothingNeedsToMoveTheWorkStaysWhereItIs(t *testing.T) {
-	p := spread.Places{Needs: []float64{2, 2}, Hosts: []float64{2, 2}, On: [][]int{{0, 1}, {0, 1}}}
+	p := spread.Problem{Needs: []float64{2, 2}, Hosts: []float64{2, 2}, On: [][]int{{0, 1}, {0, 1}}}
 	if x, times := p.Solve([][]float64{{1.5, 0.5}, {0.5, 1.5}}); times != 1 || x[0][0] != 1.5 || x[1][1] != 1.5 {
 		t.Errorf("%v times the needs: %v", times, x)
 	}

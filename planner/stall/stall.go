@@ -36,8 +36,8 @@ type Budget struct {
 	Seconds float64
 	// base is what contributions left when Seconds last followed them; 0: not known.
 	base float64
-	// told is what they leave now, by the workload whose requests it serves.
-	told map[string]entry
+	// entries is what they leave now, by the workload whose requests it serves.
+	entries map[string]entry
 	// corrected is the time of the estimate that it was last corrected by.
 	corrected time.Time
 }
@@ -48,13 +48,13 @@ type entry struct {
 	at      time.Time
 }
 
-// Tell records how much time the SLO of a workload leaves one that serves its requests.
-func (b *Budget) Tell(now time.Time, workload string, seconds float64) {
-	if b.told == nil {
-		b.told = map[string]entry{}
+// Record records how much time the SLO of a workload leaves one that serves its requests.
+func (b *Budget) Record(now time.Time, workload string, seconds float64) {
+	if b.entries == nil {
+		b.entries = map[string]entry{}
 	}
-	if _, known := b.told[workload]; known || len(b.told) < mostEntries {
-		b.told[workload] = entry{seconds, now}
+	if _, known := b.entries[workload]; known || len(b.entries) < mostEntries {
+		b.entries[workload] = entry{seconds, now}
 	}
 }
 
@@ -82,9 +82,9 @@ func (b *Budget) Follow(now time.Time, old time.Duration, earlier float64) {
 // leaves returns the least of what the SLOs leave; first if nothing is known.
 func (b *Budget) leaves(now time.Time, old time.Duration) (seconds float64, told bool) {
 	seconds = Most
-	for workload, e := range b.told {
+	for workload, e := range b.entries {
 		if now.Sub(e.at) > old {
-			delete(b.told, workload)
+			delete(b.entries, workload)
 			continue
 		}
 		seconds, told = math.Min(seconds, e.seconds), true

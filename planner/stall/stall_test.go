@@ -23,38 +23,38 @@ func TestABudgetBeginsAtTheLeastOfWhatIsLeftAndFollowsIt(t *testing.T) {
 	var b stall.Budget
 	b.Follow(t0, time.Hour, 0)
 	near(t, "nothing is told", b.Seconds, 0.05)
-	b.Tell(t0, "a", 0.04)
-	b.Tell(t0, "b", 0.02)
+	b.Record(t0, "a", 0.04)
+	b.Record(t0, "b", 0.02)
 	b.Follow(t0, time.Hour, 0)
 	near(t, "the first that is told is no change in proportion to a guess", b.Seconds, 0.05*0.02/0.05)
-	b.Tell(t0, "b", 0.0215)
+	b.Record(t0, "b", 0.0215)
 	b.Follow(t0, time.Hour, 0)
 	near(t, "7.5% more is the same", b.Seconds, 0.02)
-	b.Tell(t0, "b", 0.03)
+	b.Record(t0, "b", 0.03)
 	b.Follow(t0, time.Hour, 0)
 	near(t, "half as much again", b.Seconds, 0.03)
-	b.Tell(t0, "b", 1)
-	b.Tell(t0, "a", 1)
+	b.Record(t0, "b", 1)
+	b.Record(t0, "a", 1)
 	b.Follow(t0, time.Hour, 0)
 	near(t, "the most", b.Seconds, stall.Most)
-	b.Tell(t0, "b", 0)
+	b.Record(t0, "b", 0)
 	b.Follow(t0, time.Hour, 0)
 	near(t, "the least", b.Seconds, 0.01)
 }
 
 func TestWhatWasToldLongAgoIsForgotten(t *testing.T) {
 	var b stall.Budget
-	b.Tell(t0, "a", 0.02)
+	b.Record(t0, "a", 0.02)
 	b.Follow(t0.Add(2*time.Hour), time.Hour, 0)
 	near(t, "as if nothing was told", b.Seconds, 0.05)
 }
 
 func TestTheBudgetOfAnEarlierPlannerGoesOn(t *testing.T) {
 	var b stall.Budget
-	b.Tell(t0, "a", 0.02)
+	b.Record(t0, "a", 0.02)
 	b.Follow(t0, time.Hour, 0.03)
 	near(t, "it begins where that was", b.Seconds, 0.03)
-	b.Tell(t0, "a", 0.04)
+	b.Record(t0, "a", 0.04)
 	b.Follow(t0, time.Hour, 0)
 	near(t, "and follows from there: twice as much, at most 0.07", b.Seconds, 0.06)
 }

@@ -56,8 +56,8 @@ func (s *Spell) add(o Spell) {
 // mean returns that of the performance.
 func (s *Spell) mean() float64 { return s.Sum / float64(s.Reports) }
 
-// Take records the use in an estimate, once for each measurement.
-func (u *Use) Take(now time.Time, e *trimtab.Estimate) {
+// Observe records the use in an estimate, once for each measurement.
+func (u *Use) Observe(now time.Time, e *trimtab.Estimate) {
 	if e.Hold != nil || e.Performance == nil || e.Load == nil || !positive(e.Load.Now) {
 		return
 	}

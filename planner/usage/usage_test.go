@@ -16,7 +16,7 @@ var t0 = time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC)
 // take enters a report of cores at a load, some minutes after t0.
 func take(u *usage.Use, minutes int, cores, load, performance float64) {
 	now := t0.Add(time.Duration(minutes) * time.Minute)
-	u.Take(now, &trimtab.Estimate{Time: now, Performance: &performance, Load: &trimtab.LoadForecast{Now: load},
+	u.Observe(now, &trimtab.Estimate{Time: now, Performance: &performance, Load: &trimtab.LoadForecast{Now: load},
 		Inputs: []trimtab.Input{{Name: string(quantity.Usage), Value: cores}}})
 }
 

@@ -17,9 +17,9 @@ type List struct{ all []trimtab.Verdict }
 // Add adds a verdict for the next plan.
 func (l *List) Add(v trimtab.Verdict) { l.all = append(l.all, v) }
 
-// Take empties the list and returns its content, at most one verdict for each move of the plan:
+// Drain empties the list and returns its content, at most one verdict for each move of the plan:
 // unexpected ones first, then by name, independent of the order of the reports.
-func (l *List) Take() []trimtab.Verdict {
+func (l *List) Drain() []trimtab.Verdict {
 	v := l.all
 	l.all = nil
 	rank := func(v *trimtab.Verdict) int {

@@ -12,7 +12,7 @@ const few = 2
 // without capacity for all its workloads are in doubt; the others take nothing from these, and rise
 // at once. For those in doubt the distance is halved until few steps are left.
 func (l *levels) ascend(from, to int64, some []int) {
-	if l.room.Units == 0 || l.stopped() {
+	if l.headroom.Units == 0 || l.stopped() {
 		return
 	}
 	want := make([]int, 0, len(some))
@@ -25,10 +25,10 @@ func (l *levels) ascend(from, to int64, some []int) {
 		n := l.of[j].least(min(to, l.top[i]), l.need[i], l.problem.Workloads[j].Max)
 		if n > l.need[i] {
 			rise, want = append(rise, i), append(want, n)
-			l.room.Take(j, n-l.need[i])
+			l.headroom.Subtract(j, n-l.need[i])
 		}
 	}
-	if l.room.Holds() {
+	if l.headroom.Holds() {
 		for k, i := range rise {
 			l.need[i] = want[k]
 		}
@@ -37,7 +37,7 @@ func (l *levels) ascend(from, to int64, some []int) {
 	doubt, steps := rise[:0], 0
 	var back []int
 	for k, i := range rise {
-		if j := l.known[i]; l.room.Over(j) {
+		if j := l.known[i]; l.headroom.Over(j) {
 			back = append(back, want[k]-l.need[i])
 			doubt = append(doubt, i)
 			steps += want[k] - l.need[i]
@@ -46,7 +46,7 @@ func (l *levels) ascend(from, to int64, some []int) {
 		}
 	}
 	for k, i := range doubt {
-		l.room.Take(l.known[i], -back[k])
+		l.headroom.Subtract(l.known[i], -back[k])
 	}
 	if steps <= few*len(doubt) || to-from <= 1 {
 		l.steps(doubt, to)

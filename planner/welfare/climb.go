@@ -48,7 +48,7 @@ func (l *levels) climb() {
 	for i := range all {
 		all[i] = i
 	}
-	if l.room.Hosts() {
+	if l.headroom.Hosts() {
 		l.ascend(l.level, quantum+1, all)
 	} else {
 		l.steps(all, quantum+1)
@@ -58,7 +58,7 @@ func (l *levels) climb() {
 // steps raises the worst off of the given workloads, step by step, up to the level to, as long as
 // the steps fit.
 func (l *levels) steps(some []int, to int64) {
-	if l.room.Units == 0 {
+	if l.headroom.Units == 0 {
 		return
 	}
 	h := make(ladder, 0, len(some))
@@ -68,16 +68,16 @@ func (l *levels) steps(some []int, to int64) {
 		}
 	}
 	heap.Init(&h)
-	for len(h) > 0 && l.room.Units > 0 && !l.stopped() {
+	for len(h) > 0 && l.headroom.Units > 0 && !l.stopped() {
 		r := h[0]
-		if r.cost > l.room.Most(l.known[r.at]) {
+		if r.cost > l.headroom.Most(l.known[r.at]) {
 			l.chose = l.chose || r.u == l.from
 			l.frozen[r.at] = true
 			heap.Pop(&h)
 			continue
 		}
 		l.need[r.at] = r.units
-		l.room.Take(l.known[r.at], r.cost)
+		l.headroom.Subtract(l.known[r.at], r.cost)
 		l.from = r.u
 		if n, ok := l.next(r.at); ok && n.u < to {
 			h[0] = n
@@ -98,7 +98,7 @@ func (l *levels) next(i int) (r rung, ok bool) {
 		return rung{}, false
 	}
 	// No more than the hosts have room for.
-	end := min(w.Max, k+l.room.Most(j)+1)
+	end := min(w.Max, k+l.headroom.Most(j)+1)
 	units := l.of[j].least(u+1, k, end)
 	return rung{i, u, units, units - k, units <= w.Current}, true
 }

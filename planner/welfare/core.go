@@ -50,7 +50,7 @@ const enumerable = 4_000_000
 func newCore(s *solver, cost int64) *core {
 	n := len(s.known)
 	c := &core{solver: s, cost: cost, choices: make([][]choice, n), at: make([]int, n), effort: effort}
-	if s.room.Hosts() {
+	if s.headroom.Hosts() {
 		return c
 	}
 	most, all := s.reach()
@@ -84,7 +84,7 @@ func (s *solver) reach() (most []int, all int) {
 // solve returns the choice of each known workload, and how far the answer may be below the
 // optimum, in steps: 0 if it is proven.
 func (c *core) solve() (picked []choice, short float64) {
-	if c.room.Hosts() {
+	if c.headroom.Hosts() {
 		return newMarket(c).trade()
 	}
 	if c.sampled {

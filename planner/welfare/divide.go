@@ -9,10 +9,10 @@ import (
 // divide splits the problem into independent ones: workloads that share a host that may become
 // full stay together. It stays whole if the pool may be full before its hosts are.
 func (s *solver) divide() []*solver {
-	if !s.room.Hosts() {
+	if !s.headroom.Hosts() {
 		return []*solver{s}
 	}
-	above := make([]int32, len(s.room.Left)) // a forest over the rows
+	above := make([]int32, len(s.headroom.Left)) // a forest over the rows
 	for r := range above {
 		above[r] = int32(r)
 	}
@@ -24,8 +24,8 @@ func (s *solver) divide() []*solver {
 		return r
 	}
 	for _, j := range s.known {
-		for _, p := range s.room.Parts(j) {
-			above[root(p.Row)] = root(s.room.Parts(j)[0].Row)
+		for _, p := range s.headroom.Parts(j) {
+			above[root(p.Row)] = root(s.headroom.Parts(j)[0].Row)
 		}
 	}
 	at := make([]int, len(above)) // index in parts of a tree, plus 1
@@ -33,7 +33,7 @@ func (s *solver) divide() []*solver {
 	var free *solver // the workloads on no host that may become full
 	for _, j := range s.known {
 		of := &free
-		if ps := s.room.Parts(j); len(ps) > 0 {
+		if ps := s.headroom.Parts(j); len(ps) > 0 {
 			r := root(ps[0].Row)
 			if at[r] == 0 {
 				parts = append(parts, nil)
@@ -71,7 +71,7 @@ func (s *solver) most() float64 {
 	for _, j := range s.known {
 		all += float64(s.problem.Workloads[j].Max)
 		shares := 0.0
-		for _, p := range s.room.Parts(j) {
+		for _, p := range s.headroom.Parts(j) {
 			rows[p.Row] = true
 			shares += p.Share
 		}
@@ -79,7 +79,7 @@ func (s *solver) most() float64 {
 	}
 	has := 0.0
 	for r := range rows {
-		has += s.room.Left[r]
+		has += s.headroom.Left[r]
 	}
 	if least > 0 {
 		all = math.Min(all, has/least)
@@ -90,12 +90,12 @@ func (s *solver) most() float64 {
 // fold replaces a part that is on a single host, with the same share for all workloads, by one
 // without hosts.
 func (s *solver) fold() {
-	first := s.room.Parts(s.known[0])
+	first := s.headroom.Parts(s.known[0])
 	for _, j := range s.known {
-		if p := s.room.Parts(j); len(p) != len(first) || len(p) > 1 || len(p) == 1 && p[0] != first[0] {
+		if p := s.headroom.Parts(j); len(p) != len(first) || len(p) > 1 || len(p) == 1 && p[0] != first[0] {
 			return
 		}
 	}
-	s.left = s.room.Most(s.known[0])
-	s.room = hosts.Pool(s.left)
+	s.left = s.headroom.Most(s.known[0])
+	s.headroom = hosts.Pool(s.left)
 }

@@ -25,7 +25,7 @@
 // rise costs nothing, nor does giving what the mean does not need; and the cost shrinks with the
 // band. u_j − h_j does not fall with the allocation, so all below holds for it.
 //
-// Capacity beyond an answer has no value by these; [Secured] gives it where the mean is uncertain.
+// Capacity beyond an answer has no value by these; [TieBreak] gives it where the mean is uncertain.
 //
 // Performance counts as not falling with the allocation: a curve that falls is replaced, at its
 // knots, by the nearest that does not,

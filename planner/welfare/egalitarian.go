@@ -81,7 +81,7 @@ func leastScorer(p *policy.Problem, how reading) func(units []int) float64 {
 func solveLeast(p *policy.Problem, how reading, only bool) policy.Solution {
 	s := newSolver(p, how)
 	l := newLevels(s)
-	if n, _ := s.reach(); !only && !s.stopped() && !s.room.Hosts() && l.small(n) {
+	if n, _ := s.reach(); !only && !s.stopped() && !s.headroom.Hosts() && l.small(n) {
 		l.programme(n)
 	} else {
 		l.raise()
@@ -97,7 +97,7 @@ func solveLeast(p *policy.Problem, how reading, only bool) policy.Solution {
 		case k == w.Max:
 			s.answer.Binding[j] = trimtab.Binding{Kind: codes.BindingMax}
 		default:
-			s.answer.Binding[j] = l.room.Binding(j, 1)
+			s.answer.Binding[j] = l.headroom.Binding(j, 1)
 		}
 	}
 	return s.answer
@@ -110,9 +110,9 @@ type levels struct {
 	// fewest units for the level reached.
 	top  []int64
 	need []int
-	// room is the capacity that the needs leave; level is the level that all workloads reach.
-	room  *hosts.Room
-	level int64
+	// headroom is the capacity that the needs leave; level is the level that all workloads reach.
+	headroom *hosts.Headroom
+	level    int64
 	// floor is the minimum of each workload.
 	floor []int
 	// frozen marks known workloads whose next step does not fit; from is the utility from which
@@ -124,7 +124,7 @@ type levels struct {
 
 func newLevels(s *solver) *levels {
 	n := len(s.known)
-	l := &levels{solver: s, top: make([]int64, n), need: make([]int, n), floor: make([]int, n), room: s.room.Clone(), frozen: make([]bool, n), from: -1}
+	l := &levels{solver: s, top: make([]int64, n), need: make([]int, n), floor: make([]int, n), headroom: s.headroom.Clone(), frozen: make([]bool, n), from: -1}
 	for i, j := range s.known {
 		l.top[i] = s.of[j].value(s.problem.Workloads[j].Max)
 		l.floor[i] = s.problem.Workloads[j].Min
@@ -134,13 +134,13 @@ func newLevels(s *solver) *levels {
 
 // reaches sets the needs for level t and reports whether they fit.
 func (l *levels) reaches(t int64) bool {
-	l.room.Set(l.solver.room)
+	l.headroom.Set(l.solver.headroom)
 	for i, j := range l.known {
 		w := &l.problem.Workloads[j]
 		l.need[i] = l.of[j].least(min(t, l.top[i]), l.floor[i], w.Max)
-		l.room.Take(j, l.need[i])
+		l.headroom.Subtract(j, l.need[i])
 	}
-	return l.room.Holds()
+	return l.headroom.Holds()
 }
 
 // raise finds the highest level that all workloads with a sufficient maximum reach together.
@@ -161,14 +161,14 @@ func (l *levels) raise() {
 // units are left, so that no unit moves without need. The workloads that are last by name give up
 // units first.
 func (s *solver) keep(need []int) {
-	room := s.room.Clone()
+	room := s.headroom.Clone()
 	for i, j := range s.known {
-		room.Take(j, need[i])
+		room.Subtract(j, need[i])
 	}
 	for i, j := range s.known {
 		w := &s.problem.Workloads[j]
 		more := min(max(min(w.Current, w.Max)-need[i], 0), room.Most(j))
 		s.answer.Units[j] = need[i] + more
-		room.Take(j, more)
+		room.Subtract(j, more)
 	}
 }

@@ -38,7 +38,7 @@ func everyOnHosts(s *solver, visit func(units []int)) {
 	every(s, func(units []int) {
 		room := hosts.New(s.problem)
 		for j, k := range units {
-			room.Take(j, k)
+			room.Subtract(j, k)
 		}
 		if room.Holds() {
 			visit(units)
@@ -97,7 +97,7 @@ func stepwise(s *solver) []int {
 	all := make([]int, len(s.known))
 	for i, j := range s.known {
 		all[i], l.need[i] = i, s.problem.Workloads[j].Min
-		l.room.Take(j, l.need[i])
+		l.headroom.Subtract(j, l.need[i])
 	}
 	l.steps(all, quantum+1)
 	return l.need
@@ -135,7 +135,7 @@ func TestOverHostsNobodyLosesByWhatIsSecured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		after, err := Secured{o}.Solve(p)
+		after, err := TieBreak{o}.Solve(p)
 		if err != nil {
 			t.Fatal(err)
 		}

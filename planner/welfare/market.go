@@ -67,18 +67,18 @@ func (e *edge) end() float64 { return e.before + e.units }
 func newMarket(c *core) *market {
 	n := len(c.known)
 	m := &market{core: c, all: make([]sampler, n), paid: make([]float64, n), hull: hulls{least: make([]float64, n)}, near: widest}
-	room, pool := c.room.Clone(), supply{has: float64(c.room.Units)}
+	room, pool := c.headroom.Clone(), supply{has: float64(c.headroom.Units)}
 	for _, j := range c.known {
-		room.Take(j, c.problem.Workloads[j].Min)
+		room.Subtract(j, c.problem.Workloads[j].Min)
 	}
-	rows := make([]int, len(c.room.Left)) // the place of a row in m.rows, plus 1
+	rows := make([]int, len(c.headroom.Left)) // the place of a row in m.rows, plus 1
 	for i, j := range c.known {
 		w := &c.problem.Workloads[j]
 		m.all[i] = sampler{u: &c.of[j], current: w.Current, cost: c.cost}
 		m.all[i].look(w.Min, min(w.Min+room.Most(j), w.Max))
-		for _, p := range c.room.Parts(j) {
+		for _, p := range c.headroom.Parts(j) {
 			if rows[p.Row] == 0 {
-				m.rows = append(m.rows, supply{has: c.room.Left[p.Row]})
+				m.rows = append(m.rows, supply{has: c.headroom.Left[p.Row]})
 				rows[p.Row] = len(m.rows)
 			}
 			s := &m.rows[rows[p.Row]-1]

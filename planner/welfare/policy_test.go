@@ -13,7 +13,7 @@ func TestTheyMeetTheContractOfPolicies(t *testing.T) {
 			plantest.Run(t, plantest.Suite{New: func() policy.Policy { return o }})
 		})
 		t.Run("secured "+o.Name(), func(t *testing.T) {
-			plantest.Run(t, plantest.Suite{New: func() policy.Policy { return Secured{o} }, Except: map[string]string{
+			plantest.Run(t, plantest.Suite{New: func() policy.Policy { return TieBreak{o} }, Except: map[string]string{
 				"AnAnswerThatIsThereIsKept": "who falls short is tried with a quarter more than it has, round after round"}})
 		})
 	}

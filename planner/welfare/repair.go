@@ -23,14 +23,14 @@ func (m *market) repair() (picked []choice, worth float64) {
 }
 
 func (m *market) fix(inPart bool) (picked []choice, worth float64) {
-	f := &fix{market: m, room: m.room.Clone(), at: make([]choice, len(m.all)), next: make([]int, len(m.all))}
+	f := &fix{market: m, headroom: m.headroom.Clone(), at: make([]choice, len(m.all)), next: make([]int, len(m.all))}
 	for i, j := range m.known {
 		f.at[i], f.next[i] = m.choices[i][0], m.hull.first[i]
 		for k := m.hull.first[i]; k < m.hull.first[i+1] && m.hull.edges[k].wantedAt(m.paid[i], inPart); k++ {
 			f.next[i] = k + 1
 		}
 		f.jump(i)
-		f.room.Take(j, int(f.at[i].units))
+		f.headroom.Subtract(j, int(f.at[i].units))
 	}
 	f.giveBack()
 	if inPart {
@@ -53,9 +53,9 @@ const fills = 4
 
 // fix is an answer under construction.
 type fix struct {
-	market *market
-	room   *hosts.Room
-	at     []choice
+	market   *market
+	headroom *hosts.Headroom
+	at       []choice
 	// next is the first edge of each hull that was not taken.
 	next []int
 }
@@ -87,7 +87,7 @@ func (f *fix) gainOf(i, k int) float64 {
 func (f *fix) giveBack() {
 	var offers []offer
 	for i, j := range f.market.known {
-		if !f.room.Over(j) {
+		if !f.headroom.Over(j) {
 			continue
 		}
 		for k := f.market.hull.first[i]; k < f.next[i]; k++ {
@@ -98,11 +98,11 @@ func (f *fix) giveBack() {
 		return cmp.Or(cmp.Compare(a.gain, b.gain), cmp.Compare(b.edge, a.edge))
 	})
 	for _, o := range offers {
-		if j := f.market.known[o.at]; f.next[o.at] == o.edge+1 && f.room.Over(j) {
+		if j := f.market.known[o.at]; f.next[o.at] == o.edge+1 && f.headroom.Over(j) {
 			before := f.at[o.at].units
 			f.next[o.at] = o.edge
 			f.jump(o.at)
-			f.room.Take(j, int(f.at[o.at].units-before))
+			f.headroom.Subtract(j, int(f.at[o.at].units-before))
 		}
 	}
 }
@@ -129,12 +129,12 @@ func (f *fix) takeParts() {
 // hull.
 func (f *fix) takePart(i int, to int32) {
 	j, now, slope := f.market.known[i], f.at[i], f.market.hull.edges[f.next[i]].slope
-	if to = min(to, now.units+int32(min(f.room.Most(j), math.MaxInt32-int(now.units)))); to <= now.units {
+	if to = min(to, now.units+int32(min(f.headroom.Most(j), math.MaxInt32-int(now.units)))); to <= now.units {
 		return
 	}
 	g := f.market.all[i].worth(sample{f.market.all[i].u.value(int(to)), to})
 	if units := to - now.units; float64(g-now.worth) >= 0.9*slope*float64(units) {
-		f.room.Take(j, int(units))
+		f.headroom.Subtract(j, int(units))
 		f.at[i] = choice{g, to}
 	}
 	for f.next[i] < f.market.hull.first[i+1] && f.market.hull.edges[f.next[i]].end() <= float64(f.at[i].units) {
@@ -159,10 +159,10 @@ func (f *fix) takeEdges() {
 			continue
 		}
 		j, end := f.market.known[o.at], int32(f.market.hull.edges[o.edge].end())
-		if units := int(end - f.at[o.at].units); f.room.Most(j) >= units {
+		if units := int(end - f.at[o.at].units); f.headroom.Most(j) >= units {
 			f.next[o.at]++
 			f.jump(o.at)
-			f.room.Take(j, units)
+			f.headroom.Subtract(j, units)
 		} else {
 			f.takePart(o.at, end-1)
 		}
@@ -182,7 +182,7 @@ func (f *fix) fill() (some bool) {
 	slices.SortStableFunc(offers, func(a, b offer) int { return cmp.Compare(b.gain, a.gain) })
 	for _, o := range offers {
 		if c := f.best(o.at); c.worth > f.at[o.at].worth {
-			f.room.Take(f.market.known[o.at], int(c.units-f.at[o.at].units))
+			f.headroom.Subtract(f.market.known[o.at], int(c.units-f.at[o.at].units))
 			f.at[o.at], some = c, true
 		}
 	}
@@ -193,7 +193,7 @@ func (f *fix) fill() (some bool) {
 // that fit.
 func (f *fix) best(i int) choice {
 	cs, now := f.market.choices[i], f.at[i]
-	most := now.units + int32(min(f.room.Most(f.market.known[i]), int(cs[len(cs)-1].units-now.units)))
+	most := now.units + int32(min(f.headroom.Most(f.market.known[i]), int(cs[len(cs)-1].units-now.units)))
 	if most <= now.units {
 		return now
 	}

@@ -90,7 +90,7 @@ func (s Social) Solve(p *policy.Problem) (policy.Solution, error) {
 func solveSum(p *policy.Problem, how reading, cost int64) (policy.Solution, float64) {
 	sv := newSolver(p, how)
 	parts := sv.divide()
-	room, short, left := sv.room.Clone(), 0.0, effort*min(len(parts), 8)
+	room, short, left := sv.headroom.Clone(), 0.0, effort*min(len(parts), 8)
 	for n, part := range parts {
 		c := newCore(part, cost)
 		c.effort = left / (len(parts) - n)
@@ -100,7 +100,7 @@ func solveSum(p *policy.Problem, how reading, cost int64) (policy.Solution, floa
 		sv.answer.Cut = sv.answer.Cut || part.answer.Cut
 		for i, j := range part.known {
 			k := int(picked[i].units)
-			room.Take(j, k)
+			room.Subtract(j, k)
 			sv.answer.Units[j] = k
 			switch last := c.choices[i][len(c.choices[i])-1]; {
 			case k == p.Workloads[j].Max:

@@ -13,19 +13,19 @@ type solver struct {
 	of      []utility
 	// known are the workloads with a curve, in order of name.
 	known []int
-	// room is the capacity without the unknown workloads, which keep their allocations; left is its
+	// headroom is the capacity without the unknown workloads, which keep their allocations; left is its
 	// number of units.
-	room   *hosts.Room
-	left   int
-	answer policy.Solution
-	how    reading
+	headroom *hosts.Headroom
+	left     int
+	answer   policy.Solution
+	how      reading
 }
 
 // newSolver lets unknown workloads keep their allocations. If that leaves less than the minimums of
 // the others, the workloads that are last by name give up theirs first.
 func newSolver(p *policy.Problem, how reading) *solver {
 	n := len(p.Workloads)
-	s := &solver{problem: p, room: hosts.New(p), how: how}
+	s := &solver{problem: p, headroom: hosts.New(p), how: how}
 	s.known, s.of = read(p, how)
 	for _, j := range s.known {
 		if how.holds {
@@ -34,7 +34,7 @@ func newSolver(p *policy.Problem, how reading) *solver {
 	}
 	s.answer = policy.Solution{Units: make([]int, n), Binding: make([]trimtab.Binding, n)}
 	for j := range p.Workloads {
-		s.room.Take(j, p.Workloads[j].Min)
+		s.headroom.Subtract(j, p.Workloads[j].Min)
 		s.answer.Binding[j] = trimtab.Binding{Kind: codes.BindingUnknown}
 	}
 	for _, j := range s.known {
@@ -45,14 +45,14 @@ func newSolver(p *policy.Problem, how reading) *solver {
 		if s.answer.Binding[j].Kind == "" {
 			continue
 		}
-		keep := min(min(max(w.Current, w.Min), w.Max)-w.Min, s.room.Most(j))
+		keep := min(min(max(w.Current, w.Min), w.Max)-w.Min, s.headroom.Most(j))
 		s.answer.Units[j] = w.Min + keep
-		s.room.Take(j, keep)
+		s.headroom.Subtract(j, keep)
 	}
 	for _, j := range s.known {
-		s.room.Take(j, -p.Workloads[j].Min)
+		s.headroom.Subtract(j, -p.Workloads[j].Min)
 	}
-	s.left = s.room.Units
+	s.left = s.headroom.Units
 	return s
 }
 

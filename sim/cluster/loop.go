@@ -79,15 +79,15 @@ func New(c Config) (*Loop, error) {
 	slices.Sort(l.hosts)
 	l.hosts = slices.Compact(l.hosts)
 	p.Step(c.Start, &trimtab.Leader{Pool: l.pool, Epoch: 1})
-	l.tell(c.Start)
+	l.publish(c.Start)
 	return l, nil
 }
 
 // Sample hands one report to the analyzer.
-func (l *Loop) Sample(now time.Time, s *trimtab.Sample) { l.Take(now, s) }
+func (l *Loop) Sample(now time.Time, s *trimtab.Sample) { l.Observe(now, s) }
 
-// Take passes a sample or a sketch to the analyzer, and an alert to the planner.
-func (l *Loop) Take(now time.Time, v trimtab.Value) {
+// Observe passes a sample or a sketch to the analyzer, and an alert to the planner.
+func (l *Loop) Observe(now time.Time, v trimtab.Value) {
 	if v.Kind() == trimtab.KindAlert {
 		l.carry(now, l.planner.Step(now, v))
 		return
@@ -107,7 +107,7 @@ func (l *Loop) Tick(now time.Time) {
 
 // Round makes the planner decide, and carries out its plans, all at the time now.
 func (l *Loop) Round(now time.Time) {
-	l.tell(now)
+	l.publish(now)
 	l.carry(now, l.planner.Step(now, nil))
 }
 
@@ -122,7 +122,7 @@ func (l *Loop) Set(now time.Time, target string, amount float64) {
 		}
 	}
 	if changed {
-		l.tell(now)
+		l.publish(now)
 	}
 }
 
@@ -167,9 +167,9 @@ func (l *Loop) knob(id trimtab.KnobID) *trimtab.KnobState {
 	return &l.knobs[i]
 }
 
-// tell publishes the state of the knobs. A published value never changes, so each holding is a new
+// publish publishes the state of the knobs. A published value never changes, so each holding is a new
 // one.
-func (l *Loop) tell(now time.Time) {
+func (l *Loop) publish(now time.Time) {
 	for _, host := range l.hosts {
 		h := &trimtab.Holding{Pool: l.pool, Host: host, Time: now, Epoch: l.epoch, Sequence: l.sequence, LeaseLeft: l.lease}
 		if c, ok := l.capacity[host]; ok {
@@ -199,7 +199,7 @@ func (l *Loop) carry(now time.Time, values []trimtab.Value) {
 		for _, host := range l.hosts {
 			more = append(more, l.planner.Step(now, l.act(now, host, plan))...)
 		}
-		l.tell(now)
+		l.publish(now)
 		l.carry(now, more)
 	}
 }

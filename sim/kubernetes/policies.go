@@ -392,7 +392,7 @@ func (p *place) workload(need replicas.Need, ok bool) *replicas.Workload {
 }
 
 func (t *trimtabs) set(w *world, list []*replicas.Workload, free float64) {
-	room := &replicas.Room{Pool: math.Max(free, 0)}
+	room := &replicas.Headroom{Pool: math.Max(free, 0)}
 	at := now(w.second)
 	for i, p := range w.places {
 		state := &t.of[i].state

@@ -50,7 +50,7 @@ func (h *History) Run(c planner.Config, stop func(played float64) bool) (*Result
 	if p.report <= 0 || p.round < p.report {
 		return nil, trimtab.Invalidf("replay: report %v, round %v: want 0 < report <= round", p.report, p.round)
 	}
-	if err := p.seat(c); err != nil {
+	if err := p.addPlanner(c); err != nil {
 		return nil, err
 	}
 	if n := p.to.Sub(p.from) / p.report; n > maxIntervals {
@@ -69,12 +69,12 @@ type player struct {
 	report, round time.Duration
 	from, to      time.Time
 	quiet         time.Duration // time without a report
-	seats         []*seat
+	planners      []*poolPlanner
 	planned       []planner.WorkloadConfig
 }
 
-// seat is the state of one workload in a run.
-type seat struct {
+// poolPlanner is the state of one workload in a run.
+type poolPlanner struct {
 	*workload
 	name string
 	slo  float64
@@ -83,8 +83,8 @@ type seat struct {
 	line Line
 }
 
-// seat selects the workloads that take part, and determines the period and their first allocations.
-func (p *player) seat(c planner.Config) error {
+// addPlanner selects the workloads that take part, and determines the period and their first allocations.
+func (p *player) addPlanner(c planner.Config) error {
 	for _, config := range c.Workloads {
 		w := p.history.workloads[config.Name]
 		if w == nil || config.Mode == trimtab.Off {
@@ -96,7 +96,7 @@ func (p *player) seat(c planner.Config) error {
 		}
 		config.Mode = trimtab.Act
 		p.planned = append(p.planned, config)
-		p.seats = append(p.seats, &seat{workload: w, name: config.Name, slo: config.SLO,
+		p.planners = append(p.planners, &poolPlanner{workload: w, name: config.Name, slo: config.SLO,
 			held: math.Max(*first.allocation, config.Min), line: Line{Workload: config.Name}})
 		last := w.reports[len(w.reports)-1].at
 		if p.from.IsZero() || first.at.Before(p.from) {
@@ -106,7 +106,7 @@ func (p *player) seat(c planner.Config) error {
 			p.to = last
 		}
 	}
-	if len(p.seats) == 0 {
+	if len(p.planners) == 0 {
 		return trimtab.Invalidf("replay: no workload with a report of load, performance and allocation")
 	}
 	return nil
@@ -141,8 +141,8 @@ func (p *player) loopConfig(c planner.Config) cluster.Config {
 	return out
 }
 
-func (p *player) at(name string) *seat {
-	for _, s := range p.seats {
+func (p *player) at(name string) *poolPlanner {
+	for _, s := range p.planners {
 		if s.name == name {
 			return s
 		}
@@ -160,7 +160,7 @@ func (p *player) play(loop *cluster.Loop, stop func(played float64) bool) *Resul
 			out.To = last // only whole rounds were played
 			break
 		}
-		for _, s := range p.seats {
+		for _, s := range p.planners {
 			s.play(now, p.report, loop)
 		}
 		loop.Tick(now)
@@ -170,7 +170,7 @@ func (p *player) play(loop *cluster.Loop, stop func(played float64) bool) *Resul
 			out.Moved += p.decide(now, loop)
 		}
 	}
-	for _, s := range p.seats {
+	for _, s := range p.planners {
 		out.Lines = append(out.Lines, s.line)
 	}
 	return out
@@ -184,7 +184,7 @@ const gap = 10
 func (p *player) after(now time.Time) time.Time {
 	next := now.Add(p.report)
 	var first time.Time
-	for _, s := range p.seats {
+	for _, s := range p.planners {
 		if s.next < len(s.reports) {
 			if at := s.reports[s.next].at; first.IsZero() || at.Before(first) {
 				first = at
@@ -205,7 +205,7 @@ func (p *player) after(now time.Time) time.Time {
 func (p *player) decide(now time.Time, loop *cluster.Loop) float64 {
 	loop.Round(now)
 	moved := 0.0
-	for _, s := range p.seats {
+	for _, s := range p.planners {
 		had := s.held
 		s.held = loop.Held(s.name)
 		moved += math.Abs(s.held-had) / 2
@@ -215,7 +215,7 @@ func (p *player) decide(now time.Time, loop *cluster.Loop) float64 {
 
 // play passes the loop the report of the workload for the interval that ends at now, if the
 // recording has one.
-func (s *seat) play(now time.Time, interval time.Duration, loop *cluster.Loop) {
+func (s *poolPlanner) play(now time.Time, interval time.Duration, loop *cluster.Loop) {
 	for s.next < len(s.reports) && !s.reports[s.next].at.After(now.Add(-interval)) {
 		s.next++ // two reports closer together than an interval
 	}

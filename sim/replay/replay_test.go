@@ -106,7 +106,7 @@ func TestAPolicyThatKnowsTheNeedMeetsWhatEqualSharesMiss(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, p = configs(welfare.Secured{Objective: welfare.Egalitarian{}})
+	_, p = configs(welfare.TieBreak{Objective: welfare.Egalitarian{}})
 	learned, err := h.Run(p, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -260,7 +260,7 @@ func (s *Server) Delete(path string) {
 	defer s.mu.Unlock()
 	if o := s.objects[path]; o != nil {
 		delete(s.objects, path)
-		s.tell("DELETED", path, o)
+		s.notify("DELETED", path, o)
 	}
 }
 
@@ -281,10 +281,10 @@ func (s *Server) put(path string, o Object) {
 		m["uid"] = fmt.Sprintf("00000000-0000-0000-0000-%012d", s.version+1)
 	}
 	s.objects[path] = o
-	s.tell(kind, path, o)
+	s.notify(kind, path, o)
 }
 
-func (s *Server) tell(kind, path string, o Object) {
+func (s *Server) notify(kind, path string, o Object) {
 	s.version++
 	o = clone(o)
 	Sub(o, "metadata")["resourceVersion"] = strconv.Itoa(s.version)

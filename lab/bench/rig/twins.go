@@ -20,7 +20,7 @@ func twins() []string { return []string{"freezer", "memory", "cpuset"} }
 // can be frozen, and its memory and CPUs limited. In version 2 it is there already.
 func (g *Group) Everywhere() error {
 	for _, controller := range twins() {
-		root := hostfs.Twin(filepath.Dir(g.dir), controller)
+		root := hostfs.Sibling(filepath.Dir(g.dir), controller)
 		if root == "" {
 			continue
 		}
@@ -145,7 +145,7 @@ func removeAll(ctx context.Context, dirs []string) error {
 func sweepTwins(root, name string) {
 	g := &Group{Name: name, dir: filepath.Join(root, name)}
 	for _, controller := range twins() {
-		if twin := hostfs.Twin(root, controller); twin != "" {
+		if twin := hostfs.Sibling(root, controller); twin != "" {
 			g.also = append(g.also, filepath.Join(twin, name))
 		}
 	}

@@ -28,7 +28,7 @@ const firstCores = 0.5
 
 // makeGroups makes n groups, real ones where that is allowed.
 func makeGroups(dir string, n int) (*groups, error) {
-	if root, err := hostfs.CPUHierarchy(); err == nil && cgroup.Writable(root) == nil && hostfs.Twin(root, "memory") != "" {
+	if root, err := hostfs.CPUHierarchy(); err == nil && cgroup.Writable(root) == nil && hostfs.Sibling(root, "memory") != "" {
 		return realGroups(filepath.Join(root, fmt.Sprintf("trimtab-small-%d", os.Getpid())), n)
 	}
 	g := &groups{kind: "files", root: filepath.Join(dir, "groups"), limit: "cpu.max", remove: func() {}}

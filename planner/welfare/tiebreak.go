@@ -20,7 +20,7 @@ type Objective interface {
 	readingOf(p *policy.Problem) reading
 }
 
-// Secured takes the answer of its objective and spends the remaining units on certainty: of all
+// TieBreak takes the answer of its objective and spends the remaining units on certainty: of all
 // allocations that have the same utilities for the objective, it takes the leximin of the utilities
 // at the lower bounds.
 //
@@ -31,11 +31,11 @@ type Objective interface {
 // worst off first, as long as its upper bound predicts a gain: a curve that was never measured
 // further up is no proof against it. A workload that holds more than all this requires keeps it
 // while units last, and nothing moves for less than a hundredth of a utility.
-type Secured struct{ Objective }
+type TieBreak struct{ Objective }
 
 // Solve returns the answer of the objective, and adds units that it leaves. Value and Bound are the
 // objective's own.
-func (s Secured) Solve(p *policy.Problem) (policy.Solution, error) {
+func (s TieBreak) Solve(p *policy.Problem) (policy.Solution, error) {
 	answer, err := s.Objective.Solve(p)
 	if err != nil || answer.Cut {
 		return answer, err
@@ -52,9 +52,9 @@ func (s *solver) secure() {
 	for i, j := range s.known {
 		k := s.answer.Units[j]
 		l.floor[i] = s.of[j].least(s.of[j].value(k), l.floor[i], k)
-		l.room.Take(j, l.floor[i])
+		l.headroom.Subtract(j, l.floor[i])
 	}
-	if l.room.Units <= 0 || s.stopped() {
+	if l.headroom.Units <= 0 || s.stopped() {
 		return
 	}
 	l.raise()
@@ -86,10 +86,10 @@ func (s *solver) leave(need []int) {
 
 // hold sets the needs to the fewest units with the same certain utility as the given ones.
 func (l *levels) hold(units []int) {
-	l.room.Set(l.solver.room)
+	l.headroom.Set(l.solver.headroom)
 	for i, j := range l.known {
 		l.need[i] = l.of[j].least(l.of[j].value(units[j]), l.floor[i], units[j])
-		l.room.Take(j, l.need[i])
+		l.headroom.Subtract(j, l.need[i])
 	}
 }
 
@@ -106,10 +106,10 @@ func (l *levels) reach() (some bool) {
 	slices.SortStableFunc(at, func(a, b int) int { return cmp.Compare(value(a), value(b)) })
 	for _, i := range at {
 		j, k := l.known[i], l.need[i]
-		to := min(k+max(1, k/4), k+l.room.Most(j), l.problem.Workloads[j].Max)
+		to := min(k+max(1, k/4), k+l.headroom.Most(j), l.problem.Workloads[j].Max)
 		if to > k && value(i)+worthSecuring < upper.of[j].value(to) {
 			l.need[i], some = to, true
-			l.room.Take(j, to-k)
+			l.headroom.Subtract(j, to-k)
 		}
 	}
 	return some

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// Place is a host and a resource of which a workload has an allocation. Without a host it means all
+// HostResource is a host and a resource of which a workload has an allocation. Without a host it means all
 // hosts.
-type Place struct{ Host, Resource string }
+type HostResource struct{ Host, Resource string }
 
 // Compare orders places by host, and then by resource.
-func (p Place) Compare(o Place) int {
+func (p HostResource) Compare(o HostResource) int {
 	return cmp.Or(cmp.Compare(p.Host, o.Host), cmp.Compare(p.Resource, o.Resource))
 }
 
@@ -31,13 +31,13 @@ func (g *Given) Add(o Given) {
 func added(a, b float64) float64 { return min(a+b, math.MaxFloat64) }
 
 // Given returns the allocation of a workload in each place.
-func (f *Hosts) Given(workload string) map[Place]Given {
-	out := map[Place]Given{}
+func (f *Hosts) Given(workload string) map[HostResource]Given {
+	out := map[HostResource]Given{}
 	for _, h := range f.On(workload) {
 		its := h.Of(workload)
 		for i := range its {
 			k := &its[i]
-			at, amount := Place{h.Name, k.Resource}, k.InForce()
+			at, amount := HostResource{h.Name, k.Resource}, k.InForce()
 			g := out[at]
 			g.Add(Given{amount.Value, amount.Unlimited || k.Problem != "", 1})
 			out[at] = g

@@ -13,9 +13,9 @@ const (
 	Ending  Phase = "ending"
 )
 
-// Standing is the state of a knob's instance, if it belongs to a cluster, and what bounds the
+// KnobStatus is the state of a knob's instance, if it belongs to a cluster, and what bounds the
 // knob from above.
-type Standing struct {
+type KnobStatus struct {
 	// Node is the host's node that the instance runs on, and Has what that node gives to all
 	// instances together; 0: unknown.
 	Node string  `json:"node,omitempty"`
@@ -45,14 +45,14 @@ type Standing struct {
 // maxNode bounds the name of a node and of a phase.
 const maxNode = 253
 
-func (s *Standing) validate(workload string) error {
+func (s *KnobStatus) validate(workload string) error {
 	if s == nil {
 		return nil
 	}
 	if len(s.Node) > maxNode || len(s.Phase) > maxNode || len(s.Starts) > MaxResources {
-		return Invalidf("standing of %.253s: node %.40q, phase %.40q, %d resources: want names of at most %d bytes, and %d resources", workload, s.Node, s.Phase, len(s.Starts), maxNode, MaxResources)
+		return Invalidf("status of %.253s: node %.40q, phase %.40q, %d resources: want names of at most %d bytes, and %d resources", workload, s.Node, s.Phase, len(s.Starts), maxNode, MaxResources)
 	}
-	if err := valid.Texts("standing of "+workload, s.By, s.LeftBy, s.Note); err != nil {
+	if err := valid.Texts("status of "+workload, s.By, s.LeftBy, s.Note); err != nil {
 		return err
 	}
 	values := []float64{s.Has, s.Most}
@@ -66,7 +66,7 @@ func (s *Standing) validate(workload string) error {
 		values = append(values, v)
 	}
 	for _, v := range values {
-		if err := valid.NonNegative("standing of "+workload, v); err != nil {
+		if err := valid.NonNegative("status of "+workload, v); err != nil {
 			return err
 		}
 	}
@@ -74,7 +74,7 @@ func (s *Standing) validate(workload string) error {
 }
 
 // Cap returns how much of a knob's value is in force below the limits above.
-func (s *Standing) Cap(a Amount) Amount {
+func (s *KnobStatus) Cap(a Amount) Amount {
 	if s != nil && s.Caps && s.Most > 0 && Units(s.Most).Less(a) {
 		return Units(s.Most)
 	}
@@ -82,4 +82,4 @@ func (s *Standing) Cap(a Amount) Amount {
 }
 
 // Serves reports whether the instance of the knob takes load.
-func (k *KnobState) Serves() bool { return k.Standing == nil || k.Standing.Phase == "" }
+func (k *KnobState) Serves() bool { return k.Status == nil || k.Status.Phase == "" }

@@ -19,7 +19,7 @@ func TestNobodyLosesByWhatIsSecured(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		o := rapid.SampledFrom(objectives()).Draw(t, "objective")
-		before, after := solved(t, o, p), solved(t, Secured{o}, p)
+		before, after := solved(t, o, p), solved(t, TieBreak{o}, p)
 		s := newSolver(p, o.readingOf(p))
 		for _, j := range s.known {
 			if u := &s.of[j]; u.value(after.Units[j]) < u.value(before.Units[j]) {
@@ -35,7 +35,7 @@ func TestWhatIsLeftOverIsTheLeximinOfWhatIsCertain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProblem(t)
 		o := rapid.SampledFrom(objectives()).Draw(t, "objective")
-		before, after := solved(t, o, p), solved(t, Secured{o}, p)
+		before, after := solved(t, o, p), solved(t, TieBreak{o}, p)
 		s := newSolver(p, o.readingOf(p))
 		certain := s.readAt(func(b trimtab.Band) float64 { return b.Lower }).of
 		sorted := func(units []int) (v []int64) {
@@ -88,7 +88,7 @@ func twice(first, second int) *policy.Problem {
 
 func TestWhoIsKnownBadlyGetsWhatNobodyNeeds(t *testing.T) {
 	for _, o := range objectives() {
-		s, err := Secured{o}.Solve(twice(8, 4))
+		s, err := TieBreak{o}.Solve(twice(8, 4))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestNobodyIsMovedForALittleCertainty(t *testing.T) {
 			k.Lower = min(k.Lower, k.Mean)
 		}
 		for _, o := range objectives() {
-			s, err := Secured{o}.Solve(p)
+			s, err := TieBreak{o}.Solve(p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -140,7 +140,7 @@ func unknownAbove(upper float64) *policy.Problem {
 
 func TestWhoFallsShortIsTriedWithWhatNobodyNeeds(t *testing.T) {
 	for _, o := range objectives() {
-		s, err := Secured{o}.Solve(unknownAbove(1))
+		s, err := TieBreak{o}.Solve(unknownAbove(1))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestWhoFallsShortIsTriedWithWhatNobodyNeeds(t *testing.T) {
 
 func TestWhereMoreWasSeenNotToHelpNobodyIsTriedWithIt(t *testing.T) {
 	for _, o := range objectives() {
-		s, err := Secured{o}.Solve(unknownAbove(0.805))
+		s, err := TieBreak{o}.Solve(unknownAbove(0.805))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// Standing returns the pod's node, whether it serves, and the bounds of LimitRanges and quotas.
-func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
+// Status returns the pod's node, whether it serves, and the bounds of LimitRanges and quotas.
+func (l *Limit) Status(ctx context.Context) *trimtab.KnobStatus {
 	p, own, err := l.container(ctx)
 	if err != nil {
 		return nil
@@ -18,7 +18,7 @@ func (l *Limit) Standing(ctx context.Context) *trimtab.Standing {
 	if err != nil || c == nil {
 		return nil
 	}
-	out := &trimtab.Standing{Node: p.Spec.NodeName, Rollout: l.mustNotFall(ctx) != ""}
+	out := &trimtab.KnobStatus{Node: p.Spec.NodeName, Rollout: l.mustNotFall(ctx) != ""}
 	switch {
 	case p.DeletionTimestamp != nil:
 		out.Phase = trimtab.Ending
@@ -66,9 +66,9 @@ func serves(p *kube.Pod) bool {
 	return p.Ready()
 }
 
-// Standing returns the resources with which one more pod starts, and how many more pods the quotas
+// Status returns the resources with which one more pod starts, and how many more pods the quotas
 // allow.
-func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
+func (s *Scale) Status(ctx context.Context) *trimtab.KnobStatus {
 	w, err := s.workload(ctx)
 	if err != nil {
 		return nil
@@ -78,7 +78,7 @@ func (s *Scale) Standing(ctx context.Context) *trimtab.Standing {
 		return nil
 	}
 	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // not observed yet: our change
-	out := &trimtab.Standing{Starts: map[string]float64{}, Rollout: !own && c.Rollout(w) != ""}
+	out := &trimtab.KnobStatus{Starts: map[string]float64{}, Rollout: !own && c.Rollout(w) != ""}
 	asks := map[string]float64{"pods": 1, "count/pods": 1}
 	for _, resource := range []string{trimtab.CPU, trimtab.Memory} {
 		limit, limited := templated(w, resource, func(r *kube.Resources) kube.List { return r.Limits })
