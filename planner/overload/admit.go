@@ -18,19 +18,32 @@ import (
 const prefers = 0.1
 
 // limits reports whether the requests of every member that has to be lowered can be refused: those
-// that want more than their entitlement. Others without a limit get all that they want.
+// that want more than their entitlement. Others without a limit get all that they want, as long as
+// the least shares of those with a limit leave room for it.
 func (d *decision) limits() bool {
-	most, limited := 1.0, false
+	most, limited, sum := 1.0, false, 0
 	if d.admitted() {
 		most = fuller
 	}
 	for i := range d.Members {
 		m := &d.Members[i]
-		if limited = limited || m.Limited; !m.Limited && m.wants(d.Unit)/full > most*m.Entitled/d.Unit {
+		if m.Limited {
+			limited = true
+			sum += d.least(m)
+			continue
+		}
+		if m.wants(d.Unit)/full > most*m.Entitled/d.Unit {
 			return false
 		}
+		sum += max(d.least(m), d.size(m))
 	}
-	return limited
+	return limited && sum <= d.Units
+}
+
+// size returns the share at which a member is served in full, in units, at least 1 and at most its
+// maximum.
+func (d *decision) size(m *Member) int {
+	return min(int(math.Ceil(m.wants(d.Unit)/full)), max(m.Max, m.Min, 1))
 }
 
 // admitted reports whether the last round divided the pool by admission.
@@ -89,15 +102,11 @@ func (d *decision) admit() {
 // members that want more.
 func (d *decision) parts() []int {
 	prob := &policy.Problem{Units: d.Units, Unit: d.Unit, Groups: d.Groups, Stop: d.Stop}
-	size, share, rest, entitled := make([]int, len(d.Members)), make([]int, len(d.Members)), d.Units, 0.0
-	for i := range d.Members {
-		entitled += d.Members[i].Entitled / d.Unit
-	}
-	part := math.Min(1, float64(d.Units)/math.Max(entitled, 1)) // others may hold more than they are entitled to
+	size, entitled, share := make([]int, len(d.Members)), make([]int, len(d.Members)), make([]int, len(d.Members))
 	for i := range d.Members {
 		m := &d.Members[i]
 		w := m.Workload
-		size[i] = min(int(math.Ceil(m.wants(d.Unit)/full)), max(m.Max, m.Min, 1))
+		size[i] = d.size(m)
 		w.Demand, w.Max = size[i], max(min(d.Units, size[i]), w.Min)
 		w.Min = min(d.least(m), w.Max)
 		slo := m.SLO
@@ -108,22 +117,25 @@ func (d *decision) parts() []int {
 			w.Min = w.Max
 		}
 		prob.Workloads = append(prob.Workloads, w)
-		share[i] = max(m.Min, min(w.Max, max(w.Min, int(part*m.Entitled/d.Unit))))
+		share[i], entitled[i] = max(m.Min, w.Min), min(size[i], int(m.Entitled/d.Unit))
 	}
+	d.hand(share, entitled)
 	if d.Weighs != nil {
 		if answer, err := d.Weighs.Solve(prob); err == nil {
 			copy(share, answer.Units)
 		}
 	}
-	for _, s := range share {
-		rest -= s
-	}
-	d.hand(share, size, rest)
+	d.hand(share, size)
 	return share
 }
 
-// hand adds units to the shares that are below their sizes, in proportion to the entitlements.
-func (d *decision) hand(share, size []int, units int) {
+// hand adds what is left of the pool to the shares that are below their sizes, in proportion to the
+// entitlements.
+func (d *decision) hand(share, size []int) {
+	units := d.Units
+	for _, s := range share {
+		units -= s
+	}
 	for units > 0 {
 		below, given := 0.0, 0
 		for i := range share {
