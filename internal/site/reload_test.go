@@ -250,6 +250,7 @@ func without(path string) bool {
 		"Pool.Workers",                                 // cpu is set
 		"Workloads[0].Requests",                        // has no performance
 		"Workloads[2].Guarantees", "Workloads[2].Knob", // has no knob
+		"Workloads[0].Knob.Memory.Margin", "Workloads[1].Knob.Memory.Margin", // refused where the pool shares memory
 	} {
 		if strings.HasPrefix(path, p) {
 			return true
@@ -322,5 +323,22 @@ func TestAReloadSeesEveryChangeOfTheFile(t *testing.T) {
 	})
 	if count < 80 {
 		t.Errorf("only %d settings were changed", count)
+	}
+}
+
+func TestAReloadSeesTheMarginOfMemory(t *testing.T) {
+	cfg := wholeConfig(t)
+	cfg.Pool.Memory, cfg.Objective = 0, "social" // a margin counts where the pool shares no memory
+	before, err := keysOf(t, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Workloads[0].Knob.Memory.Margin += 0.01
+	after, err := keysOf(t, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if maps.Equal(before, after) {
+		t.Error("a changed margin restarts nothing")
 	}
 }
