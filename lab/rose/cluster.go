@@ -83,7 +83,7 @@ func (w *World) begin(r Run) (*play, error) {
 			return nil, fmt.Errorf("make agent: %w", err)
 		}
 		c := &w.Usage.Courses[world.IntN(len(w.Usage.Courses))]
-		m := &machine{n: i, name: "m" + strconv.Itoa(i), world: w, policy: policy, course: c, offset: world.IntN(len(c.CPU)), meanC: meanC, meanD: meanD,
+		m := &machine{n: i, name: "m" + strconv.Itoa(i), world: w, policy: policy, rest: background{course: c, offset: world.IntN(len(c.CPU)), meanC: meanC, meanD: meanD},
 			waiting: map[string]*attempt{}, free: w.Slots, rp: r.RP && w.LRAs}
 		m.tick = world.Float64() * w.Tick
 		p.machines = append(p.machines, m)

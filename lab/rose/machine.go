@@ -53,13 +53,7 @@ type machine struct {
 	world  *World
 	policy *throttle.Policy
 
-	// course from offset on is what everything else uses: idleCPU in cores, idleDisk as
-	// a share.
-	course            *Course
-	offset            int
-	idleCPU, idleDisk float64
-	heat, heatDisk    float64
-	meanC, meanD      float64
+	rest background
 
 	tasks   []*attempt
 	waiting map[string]*attempt
@@ -86,6 +80,16 @@ type machine struct {
 	}
 	total tally
 	obs   throttle.Observation
+}
+
+// background is what everything else on a machine uses: a course from offset on, now idleCPU cores
+// and idleDisk as a share. heat is what the course has now over its mean.
+type background struct {
+	course            *Course
+	offset            int
+	idleCPU, idleDisk float64
+	heat, heatDisk    float64
+	meanC, meanD      float64
 }
 
 // use is what is used, or used times seconds.
@@ -127,7 +131,7 @@ const idleMemory, taskMemory = 9, 0.25
 type groups struct{ regular, second, first float64 }
 
 // others is what everything but batch tasks uses, in cores.
-func (m *machine) others() float64 { return m.idleCPU + m.lraCores() }
+func (m *machine) others() float64 { return m.rest.idleCPU + m.lraCores() }
 
 // demands adds up what tasks would use at full speed, and what LRAs use.
 func (m *machine) demands() (want groups) {
@@ -135,7 +139,7 @@ func (m *machine) demands() (want groups) {
 		k := &m.world.Kinds[a.job.Kind]
 		switch {
 		case a.regular:
-			want.regular += k.CPU * m.heat
+			want.regular += k.CPU * m.rest.heat
 		case a.class == throttle.First && m.rp:
 			want.first += k.CPU * a.share
 		default:
@@ -152,7 +156,7 @@ func (m *machine) speeds() groups {
 	want, lras := m.demands(), m.lraCores()
 	room := m.world.Cores - m.others()
 	if m.rp {
-		room = float64(m.cores.Second) * (1 - m.idleCPU/m.world.Cores) // everything else runs anywhere
+		room = float64(m.cores.Second) * (1 - m.rest.idleCPU/m.world.Cores) // everything else runs anywhere
 	}
 	speed := groups{regular: portion(want.regular, room)}
 	speed.second = portion(want.second, room-want.regular*speed.regular)
@@ -174,13 +178,13 @@ func portion(want, room float64) float64 {
 func (m *machine) refresh() {
 	speed, others := m.speeds(), m.others()
 	u := use{cpu: min(others, m.world.Cores), load: others, memory: idleMemory}
-	disk := m.idleDisk
+	disk := m.rest.idleDisk
 	for _, a := range m.tasks {
 		k := &m.world.Kinds[a.job.Kind]
 		switch {
 		case a.regular:
 			a.speed = speed.regular
-			disk += k.Disk * m.heatDisk * a.speed
+			disk += k.Disk * m.rest.heatDisk * a.speed
 		case a.class == throttle.First && m.rp:
 			a.speed = speed.first * a.share
 			disk += k.Disk * a.speed
@@ -192,7 +196,7 @@ func (m *machine) refresh() {
 	m.due = m.tick
 	waits := min(1, 1/max(disk, 1e-9)) // disks that are full slow all
 	for _, a := range m.tasks {
-		k, heat := &m.world.Kinds[a.job.Kind], m.heat
+		k, heat := &m.world.Kinds[a.job.Kind], m.rest.heat
 		a.speed *= waits
 		if !a.regular {
 			heat = 1
@@ -238,9 +242,9 @@ func (m *machine) remove(a *attempt) {
 
 // measure ends a tick of a second: what was used in it is what the agent sees.
 func (m *machine) measure(since float64) {
-	k := (m.offset + int(m.at)/step) % len(m.course.CPU)
-	m.heat, m.heatDisk = m.course.CPU[k]/m.meanC, m.course.Disk[k]/m.meanD
-	m.idleCPU, m.idleDisk = m.course.CPU[k]/100*m.world.Background*m.world.Cores, m.course.Disk[k]/100
+	k := (m.rest.offset + int(m.at)/step) % len(m.rest.course.CPU)
+	m.rest.heat, m.rest.heatDisk = m.rest.course.CPU[k]/m.rest.meanC, m.rest.course.Disk[k]/m.rest.meanD
+	m.rest.idleCPU, m.rest.idleDisk = m.rest.course.CPU[k]/100*m.world.Background*m.world.Cores, m.rest.course.Disk[k]/100
 	if since <= 0 {
 		since = 1
 	}
@@ -283,7 +287,7 @@ func (m *machine) observe() *throttle.Observation {
 	for _, a := range m.tasks {
 		k := &w.Kinds[a.job.Kind]
 		if a.regular {
-			want += k.CPU * m.heat
+			want += k.CPU * m.rest.heat
 			continue
 		}
 		o.Tasks = append(o.Tasks, throttle.Task{ID: a.id, Job: a.job.name, Class: a.class, Holds: m.holds(), Progress: a.progress(),

@@ -15,13 +15,18 @@ import (
 // bench is a run of the benchmark.
 type bench struct {
 	options
-	host   *host
-	course course
-	origin string
-	alone  solo
+	host  *host
+	load  replayed
+	alone solo
 	// learnt is the directory of what trimtab learnt before the first row.
 	learnt   string
 	out, err io.Writer
+}
+
+// replayed is the course of the load, and the recording that it comes from.
+type replayed struct {
+	course
+	origin string
 }
 
 // controller is what decides over the best-effort jobs in a row.
@@ -46,8 +51,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b.origin = load.Origin
-	b.course = load.fit(time.Duration(b.Seconds*float64(time.Second)), low, high)
+	b.load = replayed{load.fit(time.Duration(b.Seconds*float64(time.Second)), low, high), load.Origin}
 	dir, err := os.MkdirTemp("", "trimtab-colocate-")
 	if err != nil {
 		return fmt.Errorf("make a data directory: %w", err)
@@ -184,7 +188,7 @@ func (b *bench) play(ctx context.Context, c controller, r *row, n uint64) error 
 			stop(err)
 		}
 	}()
-	out := generate(playing, b.host.shop, time.Now(), b.course.arrivals(b.alone.Max, b.Seed+n), c.tell)
+	out := generate(playing, b.host.shop, time.Now(), b.load.arrivals(b.alone.Max, b.Seed+n), c.tell)
 	after, err := b.host.work()
 	failed := context.Cause(playing)
 	stop(nil)
@@ -192,14 +196,14 @@ func (b *bench) play(ctx context.Context, c controller, r *row, n uint64) error 
 	if err := errors.Join(failed, err); err != nil {
 		return err
 	}
-	r.score(out, b.slo(), b.alone.Max, b.course.whole)
-	r.credit(b.host.jobs, before, after, b.alone.Rates, b.course.whole)
+	r.score(out, b.slo(), b.alone.Max, b.load.whole)
+	r.credit(b.host.jobs, before, after, b.alone.Rates, b.load.whole)
 	r.EMU = r.Load + r.BE
 	now, err := b.host.Control.Used()
 	if err != nil {
 		return err
 	}
-	r.Controller = (now - used).Seconds() / b.course.whole.Seconds()
+	r.Controller = (now - used).Seconds() / b.load.whole.Seconds()
 	r.Others, r.Stolen, err = m.Others()
 	return err
 }

@@ -25,7 +25,7 @@ type about struct {
 }
 
 func (b *bench) about() about {
-	return about{rig.DescribeMachine(), b.origin, b.Seconds, b.Seed, b.Factor, b.Weight, b.alone}
+	return about{rig.DescribeMachine(), b.load.origin, b.Seconds, b.Seed, b.Factor, b.Weight, b.alone}
 }
 
 // result is what a run prints.

@@ -37,12 +37,17 @@ type fleet struct {
 	// url and leaf are where the NATS server takes clients and leaf nodes.
 	url, leaf string
 	parts     []*part
-	agents    *part
-	ask       io.WriteCloser
-	answers   *bufio.Scanner
+	agents    played
 	root      string // of the cgroups of the real agent
 	every     *cgroup.Group
 	report    time.Duration
+}
+
+// played is the process that plays agents: it is asked by lines, and answers by lines.
+type played struct {
+	*part
+	ask     io.WriteCloser
+	answers *bufio.Scanner
 }
 
 // part is one process.
@@ -235,10 +240,10 @@ func (f *fleet) startAgents(ctx context.Context) error {
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("write what to play: %w", err)
 	}
-	if f.agents, err = f.start("agents", f.self, "play-agents", file); err != nil {
+	if f.agents.part, err = f.start("agents", f.self, "play-agents", file); err != nil {
 		return err
 	}
-	if !f.answers.Scan() || f.answers.Text() != "ready" {
+	if !f.agents.answers.Scan() || f.agents.answers.Text() != "ready" {
 		return fmt.Errorf("open agents: %w: see %s", errEnded, f.agents.tail())
 	}
 	return nil
@@ -273,7 +278,7 @@ func (f *fleet) start(name string, command ...string) (*part, error) {
 		if err := errors.Join(bad, worse); err != nil {
 			return nil, fmt.Errorf("start %s: %w", name, err)
 		}
-		f.ask, f.answers = in, bufio.NewScanner(out)
+		f.agents.ask, f.agents.answers = in, bufio.NewScanner(out)
 	}
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", name, err)
@@ -285,8 +290,8 @@ func (f *fleet) start(name string, command ...string) (*part, error) {
 
 // stop ends all processes, the agents first and the server last.
 func (f *fleet) stop() {
-	if f.ask != nil {
-		_ = f.ask.Close() // the agents end with their input
+	if f.agents.ask != nil {
+		_ = f.agents.ask.Close() // the agents end with their input
 	}
 	for i := len(f.parts) - 1; i >= 0; i-- {
 		p := f.parts[i]

@@ -65,7 +65,7 @@ func (f *fleet) read(ctx context.Context, r *result) error {
 		}
 	}
 	began := time.Now()
-	if _, err := io.WriteString(f.ask, "begin\n"); err != nil {
+	if _, err := io.WriteString(f.agents.ask, "begin\n"); err != nil {
 		return fmt.Errorf("talk to the agents: %w", err)
 	}
 	if !f.follow(ctx, began) {
@@ -85,10 +85,10 @@ func (f *fleet) read(ctx context.Context, r *result) error {
 		r.used[p.name] = used{cores: (cpu - before[p.name]) / took, resident: p.resident(), peak: rig.Number(status, "VmHWM:") / 1024,
 			waited: (p.waited() - waited[p.name]) / took}
 	}
-	if _, err := io.WriteString(f.ask, "report\n"); err != nil || !f.answers.Scan() {
+	if _, err := io.WriteString(f.agents.ask, "report\n"); err != nil || !f.agents.answers.Scan() {
 		return fmt.Errorf("talk to the agents: %w: %s", errEnded, f.agents.tail())
 	}
-	if err := json.Unmarshal(f.answers.Bytes(), &r.report); err != nil {
+	if err := json.Unmarshal(f.agents.answers.Bytes(), &r.report); err != nil {
 		return fmt.Errorf("read the report of the agents: %w", err)
 	}
 	r.rounds = int(took/f.Round.Seconds()) - 1 // the last had not its whole round

@@ -225,7 +225,7 @@ func (b *bench) play(ctx context.Context, t *trial, p policy, r *row) error {
 	go func() {
 		defer close(watchDone)
 		var err error
-		if r.watched, err = b.host.watch(playing, t.begin); err != nil {
+		if r.seen.watched, err = b.host.watch(playing, t.begin); err != nil {
 			stop(err)
 		}
 	}()
@@ -236,7 +236,7 @@ func (b *bench) play(ctx context.Context, t *trial, p policy, r *row) error {
 		}
 	}()
 	told := b.progress(playing, t, r.Policy)
-	r.outcomes = b.host.generate(playing, t.begin, t.arrivals, p.observe)
+	r.seen.outcomes = b.host.generate(playing, t.begin, t.arrivals, p.observe)
 	failed := context.Cause(playing)
 	stop(nil)
 	<-policyDone

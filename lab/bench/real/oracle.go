@@ -100,7 +100,7 @@ func (r *row) worth(t *trial) services.Welfare {
 	for i, s := range t.services {
 		for k := range t.entitled[i] {
 			from := time.Duration(k) * fineWindow
-			sent, met := count(r.outcomes[i], s.SLO, from, from+fineWindow)
+			sent, met := count(r.seen.outcomes[i], s.SLO, from, from+fineWindow)
 			u := share(met, sent) / s.SLO.Fraction
 			if u > 1 { // not where it is NaN
 				u = 1
@@ -145,7 +145,7 @@ func (r *row) recover(t *trial) {
 			until = spans[k+1].From
 		}
 		if span.To < t.whole {
-			r.Recovered = append(r.Recovered, recovered(r.outcomes, slos, span.To, until))
+			r.Recovered = append(r.Recovered, recovered(r.seen.outcomes, slos, span.To, until))
 		}
 	}
 }

@@ -50,7 +50,7 @@ func draw(name string, c *figure.Chart) error {
 // quota is the quota of service i over time.
 func (r *row) quota(i int, name string) figure.Series {
 	out := figure.Series{Name: name + " quota"}
-	for _, s := range r.watched.Samples {
+	for _, s := range r.seen.watched.Samples {
 		out.X, out.Y = append(out.X, s.At.Seconds()), append(out.Y, s.Cores[i])
 	}
 	return out
@@ -72,7 +72,7 @@ func (r *row) course(t *trial, name string, services ...int) figure.Series {
 	for from := time.Duration(0); from < t.whole; from += fineWindow {
 		sent, met := 0, 0
 		for _, i := range services {
-			a, b := count(r.outcomes[i], t.services[i].SLO, from, from+fineWindow)
+			a, b := count(r.seen.outcomes[i], t.services[i].SLO, from, from+fineWindow)
 			sent, met = sent+a, met+b
 		}
 		if sent > 0 {

@@ -52,11 +52,8 @@ type row struct {
 	// next one or the end.
 	Welfare   services.Welfare `json:"welfare"`
 	Recovered []*float64       `json:"in_time_after_overload_s,omitempty"`
-	// SettledMoves are moves of a workload in 10 minutes after the first 3, and
-	// Broken the windows in which a service missed an SLO that it met under
-	// equal shares: both under constant load only.
-	SettledMoves *float64 `json:"moves_per_workload_10min,omitempty"`
-	Broken       *int     `json:"windows_broken,omitempty"`
+	// Constant is set under constant load only.
+	Constant *constant `json:"constant_load,omitempty"`
 	// Others is what others used of the machine meanwhile, Stolen what of it the
 	// hypervisor gave to other machines: that no weight holds off. OwnCores is what
 	// trimtab used, with Prometheus and Alertmanager where they ran.
@@ -73,8 +70,21 @@ type row struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Log      string   `json:"log,omitempty"`
 
+	seen recorded
+}
+
+// recorded is what became of each request, by service, and what was seen of the host meanwhile.
+type recorded struct {
 	outcomes [3][]outcome
 	watched  watched
+}
+
+// constant is what a constant load shows, after the first 3 minutes.
+type constant struct {
+	// Moves are moves of a workload in 10 minutes, Broken the windows in which a service missed an
+	// SLO that it met under equal shares; null: these were not played.
+	Moves  float64 `json:"moves_per_workload_10min"`
+	Broken *int    `json:"windows_broken"`
 }
 
 // figures are those of one service.
@@ -145,7 +155,7 @@ func (r *row) score(t *trial, base *row) {
 	sum := 0
 	var thirds [3][2]int
 	for i, s := range t.services {
-		in := r.outcomes[i]
+		in := r.seen.outcomes[i]
 		sent, met := count(in, s.SLO, 0, t.whole)
 		missed := 0
 		for _, ok := range windows(in, s.SLO, missedWindow, t.whole) {
@@ -173,10 +183,10 @@ func (r *row) score(t *trial, base *row) {
 	for k, v := range thirds {
 		r.Thirds[k] = ratio(share(v[1], v[0]))
 	}
-	moves := r.watched.moves(0)
-	r.Moves, r.Highest = moves[0]+moves[1]+moves[2], r.watched.Highest
+	moves := r.seen.watched.moves(0)
+	r.Moves, r.Highest = moves[0]+moves[1]+moves[2], r.seen.watched.Highest
 	for _, e := range t.scenario.Events(t.whole) {
-		r.Back = append(r.Back, back(r.outcomes[e.Service], t.services[e.Service].SLO, e, t))
+		r.Back = append(r.Back, back(r.seen.outcomes[e.Service], t.services[e.Service].SLO, e, t))
 	}
 	r.Welfare = r.worth(t)
 	r.recover(t)
@@ -219,27 +229,26 @@ func back(in []outcome, s slo, e shape.Event, t *trial) *float64 {
 func (r *row) compare(t *trial, base *row) {
 	if r.Scenario == "noise" {
 		from := min(settled, t.whole/2)
-		m := r.watched.moves(from)
-		v := float64(m[0]+m[1]+m[2]) / 3 / (t.whole - from).Minutes() * 10
-		r.SettledMoves = &v
+		m := r.seen.watched.moves(from)
+		r.Constant = &constant{Moves: float64(m[0]+m[1]+m[2]) / 3 / (t.whole - from).Minutes() * 10}
 	}
 	if base == nil || base == r {
 		return
 	}
 	r.Better = better(misses(t, r), misses(t, base))
-	if r.Scenario != "noise" {
+	if r.Constant == nil {
 		return
 	}
 	broken := 0
 	for i, s := range t.services {
-		mine, theirs := windows(r.outcomes[i], s.SLO, missedWindow, t.whole), windows(base.outcomes[i], s.SLO, missedWindow, t.whole)
+		mine, theirs := windows(r.seen.outcomes[i], s.SLO, missedWindow, t.whole), windows(base.seen.outcomes[i], s.SLO, missedWindow, t.whole)
 		for k := range mine {
 			if theirs[k] && !mine[k] {
 				broken++
 			}
 		}
 	}
-	r.Broken = &broken
+	r.Constant.Broken = &broken
 }
 
 // misses returns how many requests of all services were late up to the end of
@@ -247,8 +256,8 @@ func (r *row) compare(t *trial, base *row) {
 func misses(t *trial, r *row) []int {
 	out := make([]int, int(math.Ceil(t.whole.Seconds())))
 	for i, s := range t.services {
-		for k := range r.outcomes[i] {
-			if o := &r.outcomes[i][k]; o.Sent && !o.met(s.SLO) {
+		for k := range r.seen.outcomes[i] {
+			if o := &r.seen.outcomes[i][k]; o.Sent && !o.met(s.SLO) {
 				out[min(len(out)-1, int(o.At/time.Second))]++
 			}
 		}

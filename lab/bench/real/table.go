@@ -104,8 +104,8 @@ func (r *result) extra() (out []string) {
 		}
 	}
 	has(columnBack, func(row *row) bool { return len(row.Back) > 0 })
-	has(columnSettled, func(row *row) bool { return row.SettledMoves != nil })
-	has(columnBroken, func(row *row) bool { return row.SettledMoves != nil })
+	has(columnSettled, func(row *row) bool { return row.Constant != nil })
+	has(columnBroken, func(row *row) bool { return row.Constant != nil })
 	has(columnWorth, func(*row) bool { return r.Over })
 	has(columnRecovered, func(row *row) bool { return len(row.Recovered) > 0 })
 	return out
@@ -119,15 +119,18 @@ func (r *row) cell(column string) string {
 	case columnRecovered:
 		return each(r.Recovered)
 	case columnSettled:
-		return number(r.SettledMoves)
+		if r.Constant == nil {
+			return "–"
+		}
+		return fmt.Sprintf("%.1f", r.Constant.Moves)
 	case columnWorth:
 		w := r.Welfare
 		return fmt.Sprintf("%.3f/%.3f/%.3f/%.3f", w.NJC, w.Egalitarian, w.Social, w.Nash)
 	}
-	if r.Broken == nil {
+	if r.Constant == nil || r.Constant.Broken == nil {
 		return "–"
 	}
-	return fmt.Sprint(*r.Broken)
+	return fmt.Sprint(*r.Constant.Broken)
 }
 
 func each(all []*float64) string {
@@ -166,11 +169,4 @@ func seconds(v *float64) string {
 		return "–"
 	}
 	return fmt.Sprintf("%.0f", *v)
-}
-
-func number(v *float64) string {
-	if v == nil {
-		return "–"
-	}
-	return fmt.Sprintf("%.1f", *v)
 }

@@ -225,7 +225,7 @@ func (p *subject) close(ctx context.Context, t *trial, r *row) {
 		}
 	}
 	if t.beside == nil { // a curve does not know hosts
-		if b := p.bands.compare(t.Pool, p.Quotas || p.Fast, t.services, r.outcomes, &r.watched); b.Of > 0 {
+		if b := p.bands.compare(t.Pool, p.Quotas || p.Fast, t.services, r.seen.outcomes, &r.seen.watched); b.Of > 0 {
 			r.Notes = append(r.Notes, "bands: "+b.Text())
 		}
 	}
