@@ -225,7 +225,7 @@ func (k *Threshold) set(ctx context.Context, before *runtime, a trimtab.Amount) 
 	i := k.layer(&after)
 	held := after.above(i)
 	if held == nil {
-		return fmt.Errorf("Envoy was restarted, or somebody else set it to %v meanwhile: %w", after.limit, trimtab.ErrStale)
+		return fmt.Errorf("a restart of Envoy, or somebody else, set it to %v meanwhile: %w", after.limit, trimtab.ErrStale)
 	}
 	had, mark := "", ""
 	if j := slices.Index(before.layers, after.layers[i]); j >= 0 {
