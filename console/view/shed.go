@@ -251,7 +251,7 @@ func (x *Shed) Limited() string {
 	return text
 }
 
-// ToShedNone says what it would take to shed nothing.
+// ToShedNone says how much of the resource the workload would need to shed nothing.
 func (x *Shed) ToShedNone() string {
 	n := x.Needs
 	if n == nil {
