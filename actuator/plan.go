@@ -11,13 +11,15 @@ import (
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
-// The way of a plan through the actuator is in this file, but for three turns: the fence decides
-// whether it is accepted (fence.go), one that a person applies waits for the command (apply.go),
-// and this host's own limits bound it (limits.go). testdata/way.txt lists the functions in order.
+// This file has the way of a plan through the actuator, except for three steps: the fence decides
+// whether the plan is accepted (fence.go), a plan that a person applies waits for the command
+// (apply.go), and the host's own limits bound it (limits.go). testdata/way.txt lists the functions in
+// order.
 //
 //	onPlan ─► Handle ─► execute ─► prepare ─► commit ─► carryOut ─► move ─► write
 //
-// The other parts of the actuator know no plan: they are given knobs, amounts and times.
+// The other parts of the actuator know nothing of plans: this file calls them with knobs, amounts and
+// times.
 
 // executor carries out plans: it checks each action, applies the limits of the host, writes the
 // journal, and sets the knobs.

@@ -9,7 +9,7 @@ import (
 
 // savedApplication is what was learned over all members; it is saved with the entry.
 type savedApplication struct {
-	// Members are the dimensions of the vector, in order.
+	// Members names the workload of each dimension of Vector, in order.
 	Members []string `json:"members"`
 	Learner string   `json:"learner"`
 	Vector  []byte   `json:"vector"`

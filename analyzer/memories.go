@@ -13,30 +13,31 @@ import (
 )
 
 const (
-	// memoryGone is how long the memory of an instance that is not told any more is remembered: one
-	// of the same name that comes again begins with what it knew.
+	// memoryGone is how long an instance without readings is remembered. If an instance of the same name
+	// appears within that time, learning goes on from there.
 	memoryGone = 8 * 24 * time.Hour
-	// memoryStale is the age from which on a working set tells nothing of the present.
+	// memoryStale is the age above which a working set is not used.
 	memoryStale = 10 * time.Second
-	// memoryBegun is how long a workload must have been watched for another instance to be one that
-	// has just started.
+	// memoryBegun is how long a workload must have been watched before an instance that appears counts
+	// as just started.
 	memoryBegun = time.Minute
-	// edgeTime is how far a rise is continued, to find that it reaches the limit; leastRise is the least
-	// one that counts, as a part of the limit.
+	// edgeTime is how far ahead a rise is extrapolated to see whether it reaches the limit. leastRise is
+	// the least rise that counts, as a part of the limit.
 	edgeTime, leastRise = 5 * time.Second, 0.02
-	// waitsForMemory is the share of the time in which tasks wait for memory (PSI) from which on an
-	// instance is short of it: a tenth, as senpai's targets are far below and thrashing far above.
+	// waitsForMemory is the share of time in which tasks wait for memory (PSI) above which an instance is
+	// short of it. Senpai aims far below a tenth; a thrashing instance is far above.
 	waitsForMemory = 0.1
 )
 
 // memories learns how much memory the instances of a workload need.
 type memories struct {
 	of map[counterKey]*memory // by host and instance
-	// since is the time of the first sample. floor is what kills have shown for other instances too.
+	// since is the time of the first sample. Until ends, an instance that begins needs at least floor,
+	// since others of the workload were killed.
 	since time.Time
 	floor float64
 	ends  time.Time
-	// news says that an instance was found short of memory, or killed, since the last estimate.
+	// news says that an instance was short of memory, or was killed, since the last estimate.
 	news bool
 }
 
@@ -47,8 +48,8 @@ type memory struct {
 	Kills     float64   `json:"kills,omitempty"`
 	LastKill  time.Time `json:"last_kill"`
 	LastShort time.Time `json:"last_short"`
-	// since and before are the beginnings of the present and the last spell of edgeTime, each with
-	// the use at that time.
+	// since and before are when the current and the previous interval of edgeTime began, with the use
+	// at that time.
 	since, before edge
 }
 
@@ -57,8 +58,8 @@ type edge struct {
 	use float64
 }
 
-// rises reports whether the use reaches the limit within about edgeTime if it goes on to rise as it did
-// in that time. Version 1 tells of no shortage before it kills.
+// rises reports whether the use would reach the limit within about edgeTime if it went on rising as in
+// the last edgeTime. Cgroups of version 1 have no memory.high and no pressure to show it earlier.
 func (x *memory) rises(at time.Time) bool {
 	if at.Sub(x.since.at) >= edgeTime {
 		x.before, x.since = x.since, edge{at, x.Use}
@@ -70,8 +71,8 @@ func (x *memory) rises(at time.Time) bool {
 	return rise > leastRise**x.Limit && x.Use+rise >= *x.Limit
 }
 
-// observe reads a sample of memory, and returns false if there is no space for its instance. It ignores
-// other samples.
+// observe adds a sample of memory, and returns false if there are too many instances to add another.
+// It ignores other samples.
 func (m *memories) observe(s *trimtab.Sample) bool {
 	switch s.Quantity {
 	case quantity.WorkingSet, quantity.MemoryLimit, quantity.OOMKills, quantity.MemoryHighEvents, quantity.MemoryMaxEvents, quantity.PressureMemorySome:
@@ -98,7 +99,7 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 	switch s.Quantity {
 	case quantity.WorkingSet:
 		if len(x.Hours) > 0 && s.Time.Sub(x.Last) > memoryStale+memoryBegun {
-			x.Start(s.Time) // it was away
+			x.Start(s.Time) // the instance was away
 		}
 		if x.Take(s.Time, s.Value); x.rises(s.Time) {
 			m.short(x, s.Time)
@@ -120,7 +121,7 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 	return true
 }
 
-// begin begins with an instance.
+// begin adds an instance that was not known.
 func (m *memories) begin(k counterKey, at time.Time) *memory {
 	if m.of == nil {
 		m.of, m.since = map[counterKey]*memory{}, at
@@ -136,11 +137,11 @@ func (m *memories) begin(k counterKey, at time.Time) *memory {
 	return x
 }
 
-// near reports whether the use is so near the limit that page cache alone does not explain why the
-// limit was met: a group whose limit is full of cache meets it all the time, and needs nothing.
+// near reports whether the use is at least 90% of the limit. A group that meets its limit with less is
+// full of page cache, and needs nothing.
 func (x *memory) near() bool { return x.Limit != nil && x.Use >= 0.9**x.Limit }
 
-// short notes that an instance is short of memory.
+// short records that an instance is short of memory.
 func (m *memories) short(x *memory, at time.Time) {
 	if at.After(x.LastShort) {
 		m.news = m.news || at.Sub(x.LastShort) >= time.Second
@@ -148,7 +149,7 @@ func (m *memories) short(x *memory, at time.Time) {
 	}
 }
 
-// killed notes kills, and that an instance that begins after them needs more.
+// killed records kills, and raises the need of this instance and of those that begin later.
 func (m *memories) killed(x *memory, s *trimtab.Sample) {
 	if !(s.Value > 0) {
 		return
@@ -192,7 +193,7 @@ func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
 	return out
 }
 
-// saved returns the state of all instances, in order.
+// save returns the state of all instances, in order.
 func (m *memories) save() (out []savedMemory) {
 	for k, x := range m.of {
 		out = append(out, savedMemory{k.host, k.instance, *x})
@@ -230,8 +231,8 @@ func (m *memories) restore(all []savedMemory) error {
 	return nil
 }
 
-// memoryNotes explains the memory of the instance that grows without an end, and of the one whose limit
-// is furthest above or below what it needs.
+// memoryNotes explains the memory of the first instance that grows without end, and of the one whose
+// limit is furthest from its need and the margin.
 func memoryNotes(needs []quantity.MemoryNeed) (notes []string) {
 	show := func(v float64) string { return trimtab.AmountOf(trimtab.Memory, trimtab.Units(v)) }
 	name := func(n *quantity.MemoryNeed) string {

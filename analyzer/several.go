@@ -86,7 +86,7 @@ func (k *curves) report(r *report.Report, end time.Time, loads report.Loads) {
 	k.disturbed = 0
 }
 
-// view is one resource in a report with what was learned of it, for attribution.
+// view is one resource in a report, with its learner, to tell which resource a missed SLO is due to.
 type view struct {
 	learner learn.Learner
 	// at is its allocation in the report, most its maximum, load the load, all as the learner

@@ -42,7 +42,7 @@ const (
 // BindingKind is a kind of constraint that stops more.
 type BindingKind string
 
-// The constraints. Detail says more of some of them.
+// The constraints. trimtab.Binding.Detail names the host, resource or bound where there is one.
 const (
 	// BindingNone: nothing stops it from having more.
 	BindingNone BindingKind = "none"

@@ -14,7 +14,7 @@ import (
 // manifest, in its own words.
 type Autoscaler struct {
 	// Kind is one of those three, Namespace and Name are the object's, Target is the name
-	// of what it scales.
+	// of the object that it scales.
 	Kind, Namespace, Name, Target string
 	Min, Max                      int
 	Behavior                      *Behavior
@@ -24,8 +24,8 @@ type Autoscaler struct {
 	Idle     *int
 	Cooldown *time.Duration
 	Polling  time.Duration
-	// UpdateMode is that of a VPA, Off where its container policy says so, too. LeavesCPU
-	// tells that it controls memory alone. MinAllowed and MaxAllowed are cores, 0: none.
+	// UpdateMode is that of a VPA, Off also if its container policy says so. LeavesCPU:
+	// it controls memory alone. MinAllowed and MaxAllowed are cores, 0: none.
 	// MinReplicas is 0 where it is left out.
 	UpdateMode             string
 	LeavesCPU              bool
@@ -37,11 +37,11 @@ type Autoscaler struct {
 
 // Metric is one that an autoscaler follows.
 type Metric struct {
-	// CPU tells that it is CPU; else it is taken for the load in requests per second.
+	// CPU: the metric is CPU; any other is taken for the load in requests per second.
 	CPU bool
 	// Type is Utilization (percent of requests), AverageValue, or Value.
 	Type string
-	// External tells that the sum is divided by the number of pods, not each read.
+	// External: the value is the sum over all pods, divided by their number.
 	External          bool
 	Value, Activation float64
 	// Cron is set of KEDA's trigger of that name: it asks for Value pods in its hours.

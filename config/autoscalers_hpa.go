@@ -100,7 +100,7 @@ func (x item) tellOf(inner item) {
 	inner.m.errs = nil
 }
 
-// metric reads one of an HPA; old tells that it is written as v1 and v2beta1 do. What is
+// metric reads a metric of an HPA; old: in the form of v1 and v2beta1. A metric that is
 // neither CPU nor memory counts as requests per second, since a recording has nothing else.
 func (x item) metric(a *Autoscaler, old bool) {
 	kind := x.get("type").word()
@@ -163,8 +163,8 @@ func (x item) metric(a *Autoscaler, old bool) {
 	}
 }
 
-// targets are where the target of a metric stands, and its keys by the types that a metric
-// of that kind may have.
+// targets returns the item with the target of a metric, and its keys by the types that a
+// metric of that kind may have.
 func (x item) targets(kind string, old bool) (at item, keys map[string]string) {
 	switch {
 	case old && kind == "Object":

@@ -119,8 +119,8 @@ func (x item) trigger(a *Autoscaler) {
 	a.Notes = append(a.Notes, fmt.Sprintf("its trigger %s is left out: it has no threshold that requests per second could be held against", clip(kind)))
 }
 
-// cpuTrigger reads a trigger on CPU. Up to KEDA 2.17 the type of its value could stand in
-// the metadata.
+// cpuTrigger reads a trigger on CPU. Up to KEDA 2.17 the metadata could contain the type of
+// its value.
 func (x item) cpuTrigger(a *Autoscaler) {
 	asked, value := x.get("metricType"), x.get("metadata", "value")
 	if old := x.get("metadata", "type"); old.has() {

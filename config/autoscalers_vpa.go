@@ -112,7 +112,7 @@ func ownPolicy(a *Autoscaler, policies []item) (own item, ok bool) {
 	return named[0], true
 }
 
-// sidecar reports whether a container of that name stands beside the one that serves.
+// sidecar reports whether a container of that name is a sidecar of the one that serves.
 func sidecar(name string) bool {
 	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool { return r == '-' || r == '_' || r == '.' })
 	return slices.ContainsFunc(words, func(w string) bool {

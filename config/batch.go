@@ -22,7 +22,7 @@ type Batch struct {
 	Worst *float64 `yaml:"worst" want:"0 to 0.5" hint:"0.1 leaves out a tenth of the machines"`
 	// Loads over which a machine is no candidate, by name, as shares of what it has: cpu, memory, load, disk, network, pressure_cpu, pressure_memory, pressure_io. Left out: {cpu: 0.8, memory: 0.8}.
 	Thresholds map[string]float64 `yaml:"thresholds"`
-	// Weights of the loads by which machines are ranked. A machine that does not tell one of them is no candidate. Left out: {cpu: 1, memory: 1}.
+	// Weights of the loads by which machines are ranked. A machine that does not report one of them is no candidate. Left out: {cpu: 1, memory: 1}.
 	Weights map[string]float64 `yaml:"weights"`
 	// Order in which candidates get tasks: random or round-robin. Left out: random.
 	Dispatch string `yaml:"dispatch" of:"random round-robin" hint:"write one of: random, round-robin"`
@@ -34,7 +34,7 @@ type Batch struct {
 	QueueTimeout time.Duration `yaml:"queue_timeout" want:"1s to 24h"`
 }
 
-// batchLoads are what may be written.
+// batchLoads lists the loads that thresholds and weights may name.
 func batchLoads() []string {
 	var names []string
 	for _, t := range (&SpeculateThresholds{}).list() {

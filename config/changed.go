@@ -17,7 +17,7 @@ type Change struct {
 	Path string
 	// Old and New are its values as text, without secrets; "none" for none.
 	Old, New string
-	// Restart tells that a running process cannot take it over.
+	// Restart: the change takes effect only after a restart.
 	Restart bool
 }
 
@@ -31,7 +31,7 @@ func (c Change) String() string {
 }
 
 // Changed returns what differs between two configurations, in order of path.
-// Secrets are compared and not shown. Workloads are told apart by name, so
+// Secrets are compared and not shown. Workloads are matched by name, so
 // their order does not matter.
 func Changed(old, new *Config) []Change {
 	a, b := map[string]string{}, map[string]string{}

@@ -44,7 +44,7 @@ func namesFile(key string) bool {
 	return strings.HasSuffix(name, "_file") || name == "profile" && strings.HasSuffix(key, "fallback.profile") || strings.HasPrefix(name, "files[")
 }
 
-// named looks at the file that stands at a key.
+// named checks the file that a key names.
 func (d *decoder) named(key, dir string) {
 	name := scalarText(d.texts[key])
 	if name == "" {

@@ -68,7 +68,7 @@ func (a *Amounts) list() []given {
 	return []given{{trimtab.CPU, a.CPU}, {"cores", a.Cores}, {trimtab.Memory, float64(a.Memory)}, {"llc", a.LLC}, {"membw", a.MemBW}, {"network", float64(a.Network)}}
 }
 
-// Progress says where a best-effort job tells how far it is.
+// Progress says where a best-effort job reports its progress.
 type Progress struct {
 	// File that the job writes, absolute; a * stands for the name of the instance, as in the cgroup. Its last line is JSON: {"done": 0.4}, or {"step": 123, "steps": 1000}, with "saved": 120, the step (or part) of the last checkpoint, up to which nothing can be lost, and "finished": true at the end. Left out: the job tells it over HTTP, or not at all.
 	File string `yaml:"file"`
@@ -226,7 +226,7 @@ func (w *Workload) checkJob(v *validator, at string) {
 	w.checkProgress(v, at)
 }
 
-// checkProgress checks how a job tells how far it is.
+// checkProgress checks where a job reports its progress.
 func (w *Workload) checkProgress(v *validator, at string) {
 	if kind := w.Predict.Kind; kind != "" && !slices.Contains(Predictions(), kind) {
 		v.fail(at+".predict.kind", fmt.Sprintf("unknown kind of prediction %q", clip(kind)), suggest(kind, Predictions()))

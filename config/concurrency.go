@@ -13,7 +13,7 @@ import (
 // The comments of the fields below are the documentation of the file, as in
 // config.go.
 
-// Concurrency bounds how many requests a workload has in service at once, in what stands before it.
+// Concurrency bounds how many requests of a workload are in service at once, at the proxy before it.
 type Concurrency struct {
 	// Servers of a HAProxy, which queues what is more.
 	HAProxy *HAProxy `yaml:"haproxy"`
@@ -123,10 +123,10 @@ func (h *HAProxy) check(v *validator, at string) {
 	}
 }
 
-// maxSocketPath is what a kernel takes as the path of a socket.
+// maxSocketPath is the longest path of a socket, in bytes (sockaddr_un).
 const maxSocketPath = 107
 
-// orSection is where a key stands, or the section where it was left out.
+// orSection returns the path of a key, or of its section if the key was left out.
 func orSection(v *validator, section, key string) string {
 	if v.has(section + "." + key) {
 		return section + "." + key

@@ -73,13 +73,13 @@ type Config struct {
 type Pool struct {
 	// Name of the pool, used in subjects and metrics.
 	Name string `yaml:"name"`
-	// Capacity in cores, for knobs that turn a CPU quota.
+	// Capacity in cores, for knobs that set a CPU quota.
 	CPU float64 `yaml:"cpu" want:"more than 0 and at most 1000000" hint:"write the amount in cores or workers"`
-	// Capacity in processes, for knobs that turn a number of workers.
+	// Capacity in processes, for knobs that set a number of workers.
 	Workers float64 `yaml:"workers" want:"more than 0 and at most 1000000" hint:"write the amount in cores or workers"`
-	// Memory that is shared beside it, for knobs that turn a memory limit.
+	// Memory that is shared beside it, for knobs that set a memory limit.
 	Memory Bytes `yaml:"memory" want:"1MiB to 1024TiB" hint:"write an amount with a unit, such as 16GiB"`
-	// Capacities of further resources by name, such as cores: 8. In the cgroups of knobs trimtab turns cores (physical ones, for the workload alone, with all their hardware threads) and weight (as cpu.weight, 100 by default, in both versions of cgroups), through resctrl llc: 11 (ways of the last-level cache) and membw: 100, and frequency and network; others are turned by actuators of yours that join on the bus. One of them alone, without cpu and workers, is shared by any objective; several by drf.
+	// Capacities of further resources by name, such as cores: 8. In the cgroups of knobs trimtab sets cores (physical ones, for the workload alone, with all their hardware threads) and weight (as cpu.weight, 100 by default, in both versions of cgroups), through resctrl llc: 11 (ways of the last-level cache) and membw: 100, and frequency and network; others are turned by actuators of yours that join on the bus. One of them alone, without cpu and workers, is shared by any objective; several by drf.
 	Resources map[string]float64 `yaml:"resources"`
 	// Smallest amount that is moved, in cores or workers. Left out: about a thousandth of the capacity, or one worker.
 	Unit float64 `yaml:"unit" want:"more than 0 and at most 1000000" hint:"write the amount in cores or workers"`
@@ -130,7 +130,7 @@ type Group struct {
 	Guarantees Guarantees `yaml:"guarantees"`
 }
 
-// Guarantees are what is guaranteed of the resources beside the first.
+// Guarantees are the guaranteed amounts of the resources other than the first.
 type Guarantees struct {
 	// Memory that is guaranteed, where the pool shares memory.
 	Memory Bytes `yaml:"memory"`
@@ -162,7 +162,7 @@ type Analyzer struct {
 	ReportInterval time.Duration `yaml:"report_interval"`
 	// Partitions that traces are spread over, by trace id, 1 to 256.
 	Partitions int `yaml:"partitions" want:"1 to 256"`
-	// Longest time to wait for spans that are still on their way, of a trace and of a report, 100ms to 10m. How long that is trimtab learns of each sender: OpenTelemetry's SDKs collect spans for 5s before they send them. Requests whose spans take longer than this count nowhere, and are told.
+	// Longest time to wait for spans that are still on their way, of a trace and of a report, 100ms to 10m. How long that is trimtab learns of each sender: OpenTelemetry's SDKs collect spans for 5s before they send them. Requests whose spans take longer than this count nowhere; trimtab says how many those are.
 	TraceTimeout time.Duration `yaml:"trace_timeout" want:"100ms to 10m"`
 	// Spans kept in memory per partition while their traces are open.
 	MaxSpans int `yaml:"max_spans" want:"1000 to 100000000"`
@@ -199,9 +199,9 @@ type Actuator struct {
 	LockDir string `yaml:"lock_dir"`
 }
 
-// Reserve is what of a host the pool never gives out. What a host has is measured
-// where cgroups are turned: the cores that are online, in the root's cpuset and
-// under the quotas above it, and the memory under the limits above it.
+// Reserve is the part of a host that the pool never gives out. trimtab measures the
+// capacity of a host on which it sets limits of cgroups: the cores that are online, in the
+// root's cpuset and under the quotas above it, and the memory under the limits above it.
 type Reserve struct {
 	// Cores that are left to others. Left out: none.
 	CPU float64 `yaml:"cpu" want:"0 to 1000000" hint:"write the cores that are left to others, or remove the key"`
@@ -220,7 +220,7 @@ func (r *Reserve) Of(resource string) float64 {
 	return 0
 }
 
-// Storage is what survives a restart.
+// Storage says where trimtab keeps the state that survives a restart.
 type Storage struct {
 	// Directory of the bus, the journal and the model snapshots; relative to the working directory.
 	Path string `yaml:"path"`
@@ -292,8 +292,8 @@ type Sockets struct {
 	Settle time.Duration `yaml:"settle" want:"1ms to 1m"`
 }
 
-// Measure says what an agent measures of its host, every 2 s. What the host cannot
-// tell is missing, with the reason.
+// Measure says what an agent measures of its host, every 2 s. A quantity that the host does
+// not report is missing, with the reason.
 type Measure struct {
 	// Power that the processor packages draw and may draw (RAPL, which root alone may read), and the frequency at which CPUs run. With colocate, the clock of best-effort jobs follows it.
 	Power bool `yaml:"power"`
@@ -319,7 +319,7 @@ type SocketComponent struct {
 type Alertmanager struct {
 	// File that holds the bearer token that Alertmanager must send, and nothing else; a changed file is in force at once. Where web.config_file asks for basic auth, it is the password. Left out: every request is refused.
 	TokenFile string `yaml:"token_file"`
-	// How long an alert keeps a workload from being lowered without being heard of again, 1m to 7d. It is over earlier at its endsAt, or once two repetitions are overdue by the repeat interval that its sender was seen to keep. Left out: 5h, since Alertmanager repeats what fires every 4h unless repeat_interval says otherwise.
+	// How long an alert keeps a workload from being lowered without being sent again, 1m to 7d. It is over earlier at its endsAt, or once two repetitions are overdue by the repeat interval that its sender was seen to keep. Left out: 5h, since Alertmanager repeats what fires every 4h unless repeat_interval says otherwise.
 	MaxHold time.Duration `yaml:"max_hold" want:"1m to 168h"`
 }
 
@@ -371,9 +371,9 @@ type ExportKEDA struct {
 	TLS TLS `yaml:"tls"`
 }
 
-// ExportKubernetes says what a cluster is told.
+// ExportKubernetes says what trimtab writes into a cluster.
 type ExportKubernetes struct {
-	// Events on the workload: changes (each change, and what was refused or failed), all (also what would be changed, in mode recommend) or off. Left out: changes, from the process that turns its knobs.
+	// Events on the workload: changes (each change, and what was refused or failed), all (also what would be changed, in mode recommend) or off. Left out: changes, from the process that sets its knobs.
 	Events string `yaml:"events" of:"off changes all" hint:"write off, changes or all"`
 	// Namespace of the ConfigMap trimtab-start-values-POOL, from which a MutatingAdmissionPolicy gives new pods the limits of the others from their start: startValues of the chart. Left out: pods begin with their template.
 	StartValues string `yaml:"start_values"`

@@ -18,14 +18,14 @@ import (
 //	Ceiling float64 `yaml:"ceiling" want:"1 to 100" hint:"4 lets a workload borrow …"`
 //	Class trimtab.Class `yaml:"class" of:"latency-critical best-effort"`
 
-// bounded is a value of the file whose field declares what it may be.
+// bounded is a value of the file whose field declares a range.
 type bounded struct {
 	path           string
 	value          any
 	want, of, hint string
 }
 
-// bound notes the field of v that has a name in the file, if it declares what it may be.
+// bound records the field of v with a name in the file, if it declares a range.
 func (d *decoder) bound(path, name string, v reflect.Value) {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -63,8 +63,8 @@ func (v *validator) declared() {
 	}
 }
 
-// meets reports whether a value is what is wanted, as in "1s to 1h", "0 to below 1", "at
-// least 16MiB" or "more than 0 and at most 1".
+// meets reports whether a value is in the declared range, such as "1s to 1h", "0 to below 1",
+// "at least 16MiB" or "more than 0 and at most 1".
 func meets(value any, want string) bool {
 	x := asNumber(value)
 	meets := func(bound float64) bool { return x >= bound }

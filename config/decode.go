@@ -13,8 +13,8 @@ import (
 // position is a place in the file, both from 1.
 type position struct{ line, col int }
 
-// decoder turns the tree of a file into values, keeps where each value and
-// key stood, and collects every mistake. Paths are as in
+// decoder converts the syntax tree of a file into values, keeps the position of each value and
+// key, and collects every mistake. Paths are as in
 // "workloads[2].knob.cpu".
 type decoder struct {
 	file      string
@@ -23,12 +23,12 @@ type decoder struct {
 	texts     map[string]ast.Node // the texts, to map places in them
 	// meant are the paths that a misspelt or misplaced key was most likely to be.
 	meant map[string]bool
-	// zeros are numbers and times that the file says are 0, to tell them from what is left
+	// zeros are numbers and times that the file sets to 0, as distinct from those that it leaves
 	// out.
 	zeros []zeroGiven
-	// bounded are the values whose fields declare what they may be.
+	// bounded are the values whose fields declare ranges.
 	bounded []bounded
-	// others tells that others wrote the file: it may have whatever YAML has.
+	// others: the file is not trimtab's own, and may use all of YAML.
 	others bool
 }
 
@@ -38,7 +38,7 @@ type zeroGiven struct {
 	to   reflect.Value
 }
 
-// replaced reports what the file says is 0 where a default stands now: 0 has no meaning
+// replaced reports each 0 in the file that a default has replaced: 0 has no meaning
 // there, and is not the same as leaving the key out.
 func (d *decoder) replaced() {
 	for _, z := range d.zeros {
@@ -218,7 +218,7 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 		case rest.IsValid():
 			d.entry(child, name, e.Value, rest)
 		case owned(outside, name):
-			// Told where its owner stands.
+			// The mistake is reported at the owner of the key.
 		case lastOf(path) == "slo" && percentile(name) != "":
 			d.meant[join(path, "latency")], d.meant[join(path, "fraction")] = true, true
 			d.report(at, fmt.Sprintf("unknown key %q%s", clip(name), within(path)), "write latency: 200ms, fraction: "+percentile(name))
@@ -245,8 +245,8 @@ func percentile(name string) string {
 	return "0." + digits
 }
 
-// beside finds sections without a value whose keys stand beside them, since they are not
-// indented: by section, the keys.
+// beside finds sections without a value whose keys are at the level of the section, because
+// they are not indented: by section, the keys.
 func beside(entries []*ast.MappingValueNode, known map[string]reflect.Value) map[string][]string {
 	out := map[string][]string{}
 	for _, owner := range entries {
@@ -279,7 +279,7 @@ func beside(entries []*ast.MappingValueNode, known map[string]reflect.Value) map
 	return out
 }
 
-// owned reports whether a key is one of those that stand beside their section.
+// owned reports whether a key is one of those that beside found.
 func owned(outside map[string][]string, key string) bool {
 	for _, keys := range outside {
 		if slices.Contains(keys, key) {

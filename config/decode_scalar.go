@@ -15,7 +15,7 @@ import (
 // isSecret reports whether values of t must not be shown.
 func isSecret(t reflect.Type) bool { return t.Kind() == reflect.String && t.Name() == "Secret" }
 
-// scalarText returns the text of a scalar as it stands in the file.
+// scalarText returns the text of a scalar as it is in the file.
 func scalarText(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -148,7 +148,7 @@ func (d *decoder) float(path string, n ast.Node, v reflect.Value) {
 	d.report(d.at[path], fmt.Sprintf("%s is %s, want a number", lastOf(path), d.shown(n)), hint)
 }
 
-// rounded drops what binary fractions add to a number that somebody wrote.
+// rounded prints a number without the digits that its binary representation adds.
 func rounded(x float64) string { return strconv.FormatFloat(x, 'g', 12, 64) }
 
 // numberHint says what to write for a number with something behind it.
@@ -219,7 +219,7 @@ func (d *decoder) duration(path string, n ast.Node, target *time.Duration) {
 	d.report(d.at[path], fmt.Sprintf("%s is %s, want a duration", lastOf(path), d.shown(n)), hint)
 }
 
-// shortDuration is the duration that somebody wrote in words or in days.
+// shortDuration converts a duration such as "2 days" or "5 min" into one such as 48h or 5m.
 func shortDuration(text string) (string, bool) {
 	end := strings.LastIndexAny(text, "0123456789") + 1
 	x, err := strconv.ParseFloat(text[:end], 64)

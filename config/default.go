@@ -11,7 +11,7 @@ import (
 )
 
 // Default returns the configuration without a file: loopback only, no
-// workload, services are found from spans and shown, nothing is turned.
+// workload, services are found from spans and shown, and no limit is set.
 func Default() *Config {
 	c := zero()
 	c.fill()

@@ -41,8 +41,8 @@ func defaults(t reflect.Type) reflect.Value {
 	return reflect.Value{}
 }
 
-// encode turns v into what the YAML writer takes; empty says that it may be
-// left out. byDefault is what v is where a file does not say it, if that is known.
+// encode converts v into a tree for the YAML writer; empty: v may be
+// left out. byDefault is the value of v that a file need not contain, if that is known.
 func encode(v, byDefault reflect.Value) (tree any, empty bool) {
 	if isSecret(v.Type()) {
 		return hidden, v.Len() == 0
@@ -140,7 +140,7 @@ func encodeMap(v reflect.Value) (tree yaml.MapSlice, empty bool) {
 	return tree, len(tree) == 0
 }
 
-// hidden is what is shown in place of a secret.
+// hidden is shown in place of a secret.
 const hidden = "<secret>"
 
 // Secret is a text that no form of printing shows. Convert with string(s)

@@ -107,7 +107,7 @@ func (g *Guarantees) Of(resource string) float64 {
 	return g.Resources[resource]
 }
 
-// given lists what is guaranteed, with the keys under which it stands.
+// given lists the guaranteed amounts by key.
 func (g *Guarantees) given() map[string]Share {
 	out := map[string]Share{}
 	if g.Memory != 0 {
@@ -119,8 +119,8 @@ func (g *Guarantees) given() map[string]Share {
 	return out
 }
 
-// check looks at what is guaranteed of further resources at a place in the
-// file, and adds it up by resource.
+// check checks the guarantees of further resources at a path in the
+// file, and adds them up by resource.
 func (g *Guarantees) check(v *validator, at string, k *Knob, sums map[string]float64) {
 	all := g.given()
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -294,7 +294,7 @@ func (b *Bounds) checkPositives(v *validator, where string) {
 	}
 }
 
-// furtherSums refuses bounds that cross once defaults stand in, and minimums
+// furtherSums refuses bounds that cross once defaults are filled in, and minimums
 // that cannot all be kept.
 func (v *validator) furtherSums() {
 	shares := v.config.Pool.Shares()
@@ -348,7 +348,7 @@ func (k *Knob) fold() {
 	}
 }
 
-// keyOf is where the bounds of a further resource stand in the file.
+// keyOf returns the path of the bounds of a further resource in the file.
 func (v *validator) keyOf(where, resource string) string {
 	if own := where + "." + resource; v.has(own) {
 		return own
@@ -381,7 +381,7 @@ func (p *Pool) only() string {
 	return ""
 }
 
-// keyOfFirst is where the capacity of the pool's first resource stands in the file.
+// keyOfFirst returns the key of the capacity of the pool's first resource in the file.
 func (p *Pool) keyOfFirst() string {
 	if name := p.only(); name != "" {
 		return "pool.resources." + name
@@ -401,8 +401,8 @@ func (k *Knob) only() string {
 	return ""
 }
 
-// firstResource is what the knob turns of the pool's first resource, and what it may not
-// have beside it.
+// firstResource returns the kind of the knob, the first resource of the pool that it sets, and the
+// one that it may not set in addition.
 func (k *Knob) firstResource(v *validator) (kind, resource, other string) {
 	if k.Process != nil {
 		return "process", trimtab.Workers, trimtab.CPU

@@ -19,8 +19,8 @@ type Given struct {
 	Names, Cgroups []string
 	// Secrets are the keys, such as prometheus.basic_auth.password, that are not known.
 	Secrets []string
-	// WrittenOut are the workloads whose SLO was in a file or an object, and is here as it
-	// was read.
+	// WrittenOut names the workloads whose SLO the file takes from another file or an object;
+	// Workloads have its content instead.
 	WrittenOut []string
 	// Config is all of it.
 	Config *Config
@@ -228,8 +228,8 @@ func flow(v any) string {
 	return fmt.Sprint(v)
 }
 
-// quoted is text in single quotes, as a query is read best; with characters that cannot
-// stand there, in double quotes.
+// quoted puts text into single quotes, in which a query is most readable, or into double quotes
+// if single quotes cannot contain it.
 func quoted(s string) string {
 	if strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) {
 		return strconv.Quote(s)

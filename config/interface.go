@@ -8,8 +8,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// checkLinked checks the interface of a knob, and that what cgroup and interface turn is
-// bounded where they are, and only there.
+// checkLinked checks the interface of a knob, and that bounds exist for the resources that its
+// cgroup and its interface set, and for no others.
 func (k *Knob) checkLinked(v *validator, where string) {
 	if _, ok := k.Resources[trimtab.Frequency]; ok && k.Cgroup == "" {
 		v.fail(where+".resources."+trimtab.Frequency, "a process knob has no frequency", "name a cgroup with a cpuset of its own, or remove frequency")
@@ -43,7 +43,7 @@ func (k *Knob) checkIface(v *validator, where string) {
 	}
 }
 
-// knobWord is what the file calls the place of a knob.
+// knobWord returns the key that gives the location of a knob.
 func knobWord(k *Knob) string {
 	if k.Process != nil {
 		return "dir"
@@ -51,7 +51,7 @@ func knobWord(k *Knob) string {
 	return "cgroup"
 }
 
-// links refuses two workloads on one interface, whose bytes nobody could tell apart.
+// links refuses two workloads on one interface: their bytes could not be told apart.
 func (v *validator) links() {
 	first := map[string]int{}
 	for i := range v.config.Workloads {

@@ -63,7 +63,7 @@ func LoadJob(name string) (*speculation.BatchJob, error) {
 	return ReadJob(name, f)
 }
 
-// ReadJob reads a job file; name only stands in messages.
+// ReadJob reads a job file; name is only for messages.
 func ReadJob(name string, r io.Reader) (*speculation.BatchJob, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
@@ -95,7 +95,7 @@ func ParseJob(name string, data []byte) (*speculation.BatchJob, error) {
 	return job, nil
 }
 
-// check looks at each field where it stands.
+// check checks each field, and reports mistakes at its position.
 func (f *JobFile) check(v *validator) {
 	v.declared()
 	v.jobName("name", "job", f.Name)

@@ -13,7 +13,7 @@ import (
 // The comments of the fields below are the documentation of the file, as in
 // config.go.
 
-// Kubernetes is the cluster whose workloads have knobs.
+// Kubernetes configures the cluster whose workloads trimtab limits.
 type Kubernetes struct {
 	// A kubeconfig file, as kubectl reads it. Left out: the service account of the pod that trimtab runs in, and outside of a pod the file that kubectl would take.
 	Kubeconfig string `yaml:"kubeconfig"`
@@ -23,7 +23,7 @@ type Kubernetes struct {
 	Namespaces []string `yaml:"namespaces"`
 	// Namespace of trimtab's own in which the journal is kept, as the ConfigMap trimtab-journal-POOL: for a trimtab that the cluster may start on another node. Left out: in storage.path.
 	Journal string `yaml:"journal"`
-	// How long a knob that somebody else turned is left alone, 1m to 24h; then what was found is its baseline. A second time within an hour it is only recommended until `trimtab resume`.
+	// How long a knob that another program or a person set is left alone, 1m to 24h; then that value is its baseline. A second time within an hour it is only recommended until `trimtab resume`.
 	ForeignHold time.Duration `yaml:"foreign_hold" want:"1m to 24h"`
 	// How long a node may defer a resize until it is taken back, 5s to 1h: until then it takes room from others.
 	DeferTimeout time.Duration `yaml:"defer_timeout" want:"5s to 1h"`
@@ -87,15 +87,15 @@ func (t *KubernetesTarget) matchers() string {
 	return out
 }
 
-// clusterRoot stands for the cluster where hosts have a directory: what it has is shared
-// with no pool of a host.
+// clusterRoot is the root of knobs in a cluster, where those of a host have a directory. No
+// pool of a host shares its capacity.
 const clusterRoot = "/kubernetes"
 
-// pods reports whether the knob turns limits of pods, and not only their number.
+// pods reports whether the knob sets limits of pods, and not only their number.
 func (k *Knob) pods() bool { return k.Kubernetes != nil && k.only() != trimtab.Replicas }
 
-// Scale says where the number of pods of a workload is turned beside their limits, as
-// [Config.Location] does; ok is false where it is not.
+// Scale returns where the number of pods of a workload is set in addition to their limits, in
+// the form of [Config.Location]; ok is false if it is not.
 func (k *Knob) Scale() (kind, root, path string, ok bool) {
 	if _, bounded := k.BoundsOf(trimtab.Replicas); !bounded || !k.pods() {
 		return "", "", "", false
@@ -169,7 +169,7 @@ func (t *KubernetesTarget) check(v *validator, where string) {
 	}
 }
 
-// inherit gives a knob without a place that of match.kubernetes.
+// inherit gives a knob without a location that of match.kubernetes.
 func (w *Workload) inherit(bounded bool) {
 	if k := &w.Knob; bounded && w.Match.Kubernetes != nil && !k.Declared() {
 		same := *w.Match.Kubernetes
@@ -177,7 +177,7 @@ func (w *Workload) inherit(bounded bool) {
 	}
 }
 
-// twoLocations is the key of a second place; "": there is one.
+// twoLocations returns the key of a second location; "": there is only one.
 func (k *Knob) twoLocations() string {
 	switch {
 	case k.Cgroup != "" && k.Process != nil, k.Kubernetes != nil && k.Process != nil:

@@ -21,13 +21,13 @@ const maxFollowed = 10_000
 // manifest is one such file.
 type manifest struct {
 	*decoder
-	// anchors is what each alias stands for.
+	// anchors has the node that each alias refers to.
 	anchors  map[*ast.AliasNode]ast.Node
 	followed int
 }
 
-// openManifest reads the documents of a file, without empty ones; hint says what to name in
-// place of an empty file.
+// openManifest reads the documents of a file, without empty ones; hint says what to write
+// instead of an empty file.
 func openManifest(filename string, data []byte, hint string) (*manifest, []item) {
 	m := &manifest{decoder: newDecoder(filename), anchors: map[*ast.AliasNode]ast.Node{}}
 	m.others = true
@@ -65,7 +65,7 @@ func (m *manifest) documents(data []byte, hint string) (out []item) {
 	return out
 }
 
-// anchors follows a document in order, so that an alias stands for the last anchor of its
+// anchors walks through a document in order, so that an alias refers to the last anchor of its
 // name before it.
 type anchors struct {
 	m  *manifest
@@ -95,7 +95,7 @@ func tokenOf(n ast.Node) string {
 	return n.GetToken().Value
 }
 
-// resolve returns what stands behind aliases, anchors and tags; nil: nothing.
+// resolve follows aliases, anchors and tags to a node; nil: there is none.
 func (m *manifest) resolve(n ast.Node) ast.Node {
 	for range MaxDepth {
 		switch x := n.(type) {
@@ -112,7 +112,7 @@ func (m *manifest) resolve(n ast.Node) ast.Node {
 	return nil
 }
 
-// entries are those of a mapping: its own, then what it merges from others.
+// entries returns the entries of a mapping: its own, then those that it merges from others.
 func (m *manifest) entries(n ast.Node, depth int) []*ast.MappingValueNode {
 	all := fields(m.resolve(n))
 	merges := func(e *ast.MappingValueNode) bool { _, is := e.Key.(*ast.MergeKeyNode); return is }
@@ -242,7 +242,7 @@ func (x item) items() (out []item) {
 	return out
 }
 
-// text is a scalar as it stands in the file, "" where there is none.
+// text returns a scalar as it is in the file, "" if there is none.
 func (x item) text() string {
 	if !x.has() || !isText(x.node) && !isNumber(x.node) {
 		return ""
@@ -283,7 +283,7 @@ func (x item) number() (v float64, ok bool) {
 	return v, true
 }
 
-// fail reports a mistake at the value, or at the nearest place that is there.
+// fail reports a mistake at the value, or at the nearest parent that exists.
 func (x item) fail(message, hint string) {
 	if len(x.m.errs) < maxErrors {
 		x.m.report(x.m.where(x.path), message, hint)

@@ -37,9 +37,9 @@ func Matchers(labels map[string]string) (string, error) {
 	return strings.Join(names, ","), nil
 }
 
-// Expand replaces $match in query by the matchers of m.Prometheus. It stands
-// inside the braces of a selector, alone or between commas. A query without
-// it is returned as it is. The error is [trimtab.ErrInvalid].
+// Expand replaces $match in query by the matchers of m.Prometheus. $match may be
+// inside the braces of a selector, alone or between commas. Expand returns a query
+// without $match as it is. The error is [trimtab.ErrInvalid].
 func (m *Match) Expand(query string) (string, error) {
 	places, bad := scanQuery(query)
 	if bad != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// ownVariables are what an objective of the operator's may use.
+// ownVariables are the variables in an objective that the operator wrote.
 type ownVariables struct {
 	P      float64 `expr:"p"`
 	SLO    float64 `expr:"slo"`

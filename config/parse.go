@@ -132,7 +132,7 @@ func (c *Config) setDirectory(dir string) {
 	}
 }
 
-// Parse reads and validates data; filename only stands in messages. The
+// Parse reads and validates data; filename is only for messages. The
 // error is [Errors]. It never panics and reads no file, so slo.file is a mistake here.
 func Parse(filename string, data []byte) (*Config, error) {
 	c, _, err := parse(filename, data, sources{})
@@ -150,7 +150,7 @@ type sources struct {
 	objects Objects
 }
 
-// parse reads data, and by from what it names whose contents are a part of it.
+// parse reads data, and through from the files and objects that data includes by name.
 func parse(filename string, data []byte, from sources) (*Config, *decoder, error) {
 	d := newDecoder(filename)
 	root := d.read(data)
@@ -175,7 +175,7 @@ func parse(filename string, data []byte, from sources) (*Config, *decoder, error
 	return c, d, nil
 }
 
-// read turns data into the one mapping of a file, or reports why not.
+// read parses data into the one mapping of a file, or reports why it cannot.
 func (d *decoder) read(data []byte) ast.Node {
 	start := position{1, 1}
 	if len(data) > MaxBytes {
@@ -394,7 +394,7 @@ func (s *siblings) entry(column int) {
 	}
 }
 
-// key counts the key at column and returns how many stand beside it.
+// key counts the key at column and returns how many are in the same mapping.
 func (s *siblings) key(column int, inFlow bool) int {
 	if n := len(s.flow); inFlow && n > 0 {
 		s.flow[n-1]++

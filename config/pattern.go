@@ -10,7 +10,7 @@ import (
 )
 
 // Several reports whether the knob is a pattern: each cgroup, or supervised
-// directory, that matches is an instance, named by what the * stands for.
+// directory, that matches is an instance, named by the text that the * matches.
 func (k *Knob) Several() bool { return strings.Contains(k.location(), "*") }
 
 // location is where the knob is, in the words of its kind.
@@ -60,7 +60,7 @@ func (k *Knob) Link() (kind, root, path string, ok bool) {
 type grouped struct {
 	*Knob
 	index int
-	// at is the place, head what comes before the *, parts the whole path.
+	// at is the location, head the part of it before the *, parts the whole path.
 	at, head string
 	parts    []string
 }
@@ -169,7 +169,7 @@ func meet(p, q []string) bool {
 	return true
 }
 
-// partsMeet reports whether some text matches both, in which * stands for at
+// partsMeet reports whether some text matches both patterns. A * matches at
 // least one character.
 func partsMeet(p, q string) bool {
 	before, behind, star := strings.Cut(p, "*")

@@ -13,13 +13,13 @@ import (
 	"github.com/trimtab/trimtab/internal/promql"
 )
 
-// This file says what is wrong with PromQL, in words and with its place.
+// This file finds mistakes in PromQL, and reports them in words with their position.
 
 // standIn is a matcher that takes the place of $match while a query is parsed. It is as
 // long as the placeholder, so that every position of the parser is one of the file.
 const standIn = `_m="x"`
 
-// parsePromQL reads a query in which $match may stand.
+// parsePromQL parses a query that may contain $match.
 func parsePromQL(query string) (parser.Expr, error) {
 	if len(query) > maxQuery {
 		return nil, errors.New("too long")
@@ -75,7 +75,7 @@ func bareRange(query string, e parser.Expr) (bad *queryError) {
 	return bad
 }
 
-// rangeIn returns what stands between the brackets of a range, and where.
+// rangeIn returns the text between the brackets of a range, and its offset.
 func rangeIn(query string, m *parser.MatrixSelector) (at int, text string) {
 	from := int(m.VectorSelector.PositionRange().Start)
 	to := min(int(m.EndPos), len(query))
@@ -89,7 +89,7 @@ func rangeIn(query string, m *parser.MatrixSelector) (at int, text string) {
 	return at, strings.TrimSpace(text)
 }
 
-// mistakeOf puts an error of the parser into words, where it stands.
+// mistakeOf puts an error of the parser into words, with its position.
 func mistakeOf(query string, e parser.ParseErr) *queryError {
 	at := min(max(int(e.PositionRange.Start), 0), len(query))
 	text := e.Err.Error()
@@ -152,8 +152,8 @@ func hints() []struct{ text, hint string } {
 	}
 }
 
-// functionIn is the function that a message of the parser names, or what else it says
-// stands around a value.
+// functionIn returns the function, or other construct around a value, that a message of the
+// parser names.
 func functionIn(text string) string {
 	if _, rest, ok := strings.Cut(text, `call to function "`); ok {
 		name, _, _ := strings.Cut(rest, `"`)

@@ -19,8 +19,8 @@ type Ratio struct {
 	// Within is the latency that requests are counted under, by the one bucket
 	// of a histogram that the query names; 0: it names none, or several.
 	Within time.Duration
-	// Requests is PromQL for the number of requests that the share is of; "": it
-	// cannot be told.
+	// Requests is PromQL for the number of requests that the share is of; "": not
+	// known.
 	Requests string
 }
 
@@ -153,7 +153,7 @@ func plain(e *parser.BinaryExpr) bool {
 	return !e.ReturnBool && (m == nil || !m.On && len(m.MatchingLabels) == 0 && len(m.Include) == 0 && m.FillValues.LHS == nil && m.FillValues.RHS == nil)
 }
 
-// bare is what stands within parentheses.
+// bare returns the expression within parentheses.
 func bare(e parser.Expr) parser.Expr {
 	for {
 		p, ok := e.(*parser.ParenExpr)
@@ -164,7 +164,7 @@ func bare(e parser.Expr) parser.Expr {
 	}
 }
 
-// withoutFloor returns what stands in clamp_min(all, 1), which only keeps a
+// withoutFloor returns all of clamp_min(all, 1), which only keeps a
 // denominator from being 0.
 func withoutFloor(e parser.Expr) parser.Expr {
 	if c, ok := bare(e).(*parser.Call); ok && c.Func.Name == "clamp_min" {

@@ -62,7 +62,7 @@ type ScalingPolicy struct {
 	PeriodSeconds int `yaml:"periodSeconds"`
 }
 
-// ReplicasFallback is what to have while nothing is known.
+// ReplicasFallback gives the number of pods while no input is known.
 type ReplicasFallback struct {
 	// After more than so many rounds without input it counts.
 	FailureThreshold int `yaml:"failureThreshold"`

@@ -25,7 +25,7 @@ func (v *validator) sameSpans() {
 		}
 		keys := slices.Sorted(maps.Keys(match))
 		for _, k := range keys {
-			// One attribute alone: whatever else the later one asks for, the earlier takes it.
+			// The earlier workload has one attribute alone, so it takes all spans with that.
 			if len(keys) < 2 || len(match[k]) != 1 {
 				continue
 			}
@@ -72,7 +72,7 @@ func combination(keys []string, values []string) string {
 	return b.String()
 }
 
-// combinations lists the values of all attributes as they can meet, the first ones when
+// combinations lists the combinations of the values of all attributes, only the first of them if
 // there are too many.
 func combinations(keys []string, match map[string]Values) [][]string {
 	out := [][]string{nil}

@@ -13,9 +13,9 @@ import (
 	"github.com/trimtab/trimtab/internal/promql"
 )
 
-// This file looks at what queries measure, since a server answers any: a performance that
-// grows when things get worse would have the worst service look like the best. What it finds
-// is a warning with the right form; what it cannot tell it says nothing of.
+// This file checks what queries measure, since a server answers any query: with a performance
+// that grows when things get worse, the worst service would look like the best. A finding is a
+// warning with the right form of the query; where the file cannot decide, it warns of nothing.
 
 // checkSenses warns of queries of a workload that measure something else than what is asked for.
 func (w *Workload) checkSenses(v *validator, at string) {
@@ -33,7 +33,7 @@ func (w *Workload) checkSenses(v *validator, at string) {
 	}
 }
 
-// queryAt is where a query stands, or the objective that it is taken from.
+// queryAt returns the path of a query, or of the objective that it is taken from.
 func (v *validator) queryAt(at, key string) string {
 	for _, where := range []string{at + "." + key, at + ".slo.file", at + ".slo.object"} {
 		if v.has(where) {
@@ -72,8 +72,8 @@ func (w *Workload) checkRising(v *validator, where string, e parser.Expr) {
 	}
 }
 
-// Doubt says so of a performance that rises when things get worse; "": it does not, as far
-// as its query tells.
+// Doubt says why a performance seems to rise when things get worse; "": by its query, it does
+// not.
 func (w *Workload) Doubt() string {
 	e, err := parsePromQL(w.Performance)
 	if err != nil || w.Performance == "" {
@@ -120,8 +120,8 @@ func (w *Workload) checkOtherBucket(v *validator, where string, e parser.Expr) {
 	v.warn(where, fmt.Sprintf("performance counts requests within %s%s, and slo.latency is %s", within, of, w.SLO.Latency), fmt.Sprintf("write %s or slo: {latency: %s}", form, within))
 }
 
-// counters warns of a counter whose value itself is taken: it counts since its process
-// began.
+// counters warns of a query that takes the value of a counter, which counts since its process
+// began, instead of its rate.
 func (v *validator) counters(where, key string, e parser.Expr) {
 	found := ""
 	parser.Inspect(e, func(n parser.Node, path []parser.Node) error {

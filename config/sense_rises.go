@@ -22,7 +22,7 @@ const (
 )
 
 // rises says what an expression measures, and whether that is more when things get worse
-// (1) or better (-1); 0: it cannot be told.
+// (1) or better (-1); 0: unknown.
 func rises(e parser.Expr) (what string, worse int) {
 	switch e := e.(type) {
 	case *parser.ParenExpr:
@@ -228,8 +228,8 @@ func counterIn(e parser.Expr) (name string) {
 	return name
 }
 
-// countsErrors reports whether a number of events is of bad ones (1) or of good ones (-1), by
-// names and labels; 0: of all, or it cannot be told.
+// countsErrors reports whether an expression counts bad events (1) or good ones (-1), by names
+// and labels; 0: all events, or unknown.
 func countsErrors(e parser.Expr) int {
 	switch e := bare(e).(type) {
 	case *parser.AggregateExpr:

@@ -13,14 +13,14 @@ import (
 	"github.com/trimtab/trimtab/internal/promql"
 )
 
-// This file and slofile_*.go read service level objectives as others write them, and say
-// what a workload of trimtab is that has the same one:
+// This file and slofile_*.go read service level objectives in the formats of other tools, and
+// convert them into the SLO of a workload:
 //
 //	OpenSLO   apiVersion: openslo/v1, kinds SLO, SLI, DataSource
 //	Sloth     version: prometheus/v1, or kind PrometheusServiceLevel
 //	Pyrra     kind ServiceLevelObjective
 //
-// What has no meaning here is a mistake with its place, never left out in silence.
+// Anything that trimtab cannot express is reported as a mistake with its position.
 
 // DefaultWindow is the range of rates of an imported objective: four scrapes of 15 s.
 const DefaultWindow = time.Minute
@@ -36,7 +36,7 @@ type Objective struct {
 	File string
 	Line int
 	Form string
-	// SLO is what is asked, Performance and Load are PromQL; Load is "" where the file
+	// SLO is the objective, Performance and Load are PromQL; Load is "" if the file
 	// has none.
 	SLO               SLO
 	Performance, Load string
@@ -48,10 +48,10 @@ type Objective struct {
 type ObjectiveFile struct {
 	Name string
 	Data []byte
-	// Any tells that it may be of anything, as in a directory: a document that is of none
-	// of the tools is then passed over.
+	// Any: the file may be of any kind, as in a directory: documents of other tools are
+	// skipped.
 	Any bool
-	// Beside tells that only its indicators and sources are read, for objectives of other
+	// Beside: only indicators and sources of the file are read, for objectives of other
 	// files that refer to them.
 	Beside bool
 }
@@ -79,7 +79,7 @@ func ReadObjectiveFiles(files []ObjectiveFile, window time.Duration) (found []Ob
 		case len(m.errs) == 0:
 			before := len(r.open)
 			if r.file(objects(documents), f.Any); len(r.open) == before {
-				// Nobody refers to it: its tree may go, of which each text holds all.
+				// No objective refers to this file. Each text keeps the whole syntax tree in memory.
 				clear(m.texts)
 				clear(m.anchors)
 			}
@@ -113,7 +113,7 @@ func ReadObjectiveFiles(files []ObjectiveFile, window time.Duration) (found []Ob
 // sloReader collects the objectives of files.
 type sloReader struct {
 	window time.Duration
-	// several tells that there is more than one file.
+	// several: there is more than one file.
 	several bool
 	found   []Objective
 	// open are the objects of OpenSLO, whose indicators and sources may be in a file that

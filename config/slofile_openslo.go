@@ -26,7 +26,7 @@ func (r *sloReader) collect(o *object) {
 	}
 }
 
-// referred is what a reference names: in its own file, else in any.
+// referred returns the item that a reference names: in its own file, else in any.
 func referred(of map[string]item, ref item) (item, bool) {
 	if found, ok := of[ref.m.file+"\x00"+ref.text()]; ok {
 		return found, true
@@ -333,7 +333,7 @@ func operand(text string) string {
 	return text
 }
 
-// bucketOf is the latency whose bucket of a histogram a query counts; 0: none.
+// bucketOf returns the latency of the histogram bucket that a query counts; 0: none.
 func bucketOf(query string) time.Duration {
 	e, err := promql.Parse(query)
 	if err != nil {

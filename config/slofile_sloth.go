@@ -41,7 +41,8 @@ func (r *sloReader) sloth(spec item, keys slothKeys) {
 	}
 }
 
-// slothIndicator maps events, a ratio of errors; what a plugin does nobody can tell.
+// slothIndicator converts an indicator with events or a ratio of errors. It refuses a plugin, whose
+// queries are not in the file.
 func (r *sloReader) slothIndicator(sli item, keys slothKeys, o *Objective) bool {
 	events, raw := sli.get("events"), sli.get("raw")
 	switch {
@@ -66,7 +67,7 @@ func (r *sloReader) slothIndicator(sli item, keys slothKeys, o *Objective) bool 
 	return false
 }
 
-// slothQuery reads a query in which {{.window}} stands for the range.
+// slothQuery reads a query, in which {{.window}} is the range.
 func (x item) slothQuery(window string) (string, bool) {
 	if !x.has() {
 		x.fail(lastOf(x.path)+" is missing", "write PromQL with [{{.window}}] as range")

@@ -26,7 +26,7 @@ func objectParts(text string) []string {
 
 // elsewhere is where the objective of a workload is said.
 type elsewhere struct {
-	// key is file or object, source what stands there, list the command that lists mistakes.
+	// key is file or object, source its value, list the command that lists mistakes.
 	key, source, list string
 }
 
@@ -90,7 +90,7 @@ func (w *Workload) objectText(v *validator, at string) (data []byte, ok bool) {
 		v.fail(where, fmt.Sprintf("kind %s says no objective", clip(parts[1])), suggest(parts[1], objectiveKinds()))
 		return nil, false
 	case v.from.objects == nil:
-		// What it says is not known here, so nothing is a mistake for lack of it.
+		// The content is not known here, so a key that it may give is not reported as missing.
 		for _, key := range []string{".slo", ".performance", ".load"} {
 			v.meant[at+key] = true
 		}

@@ -66,7 +66,7 @@ type SpeculateThresholds struct {
 	Load float64 `yaml:"load"`
 	// Time in which the busiest disk was busy. Left out: none.
 	Disk float64 `yaml:"disk"`
-	// What is sent over all links that tell their speed. Left out: none.
+	// What is sent over all links whose speed is known. Left out: none.
 	Network float64 `yaml:"network"`
 	// Time in which something waited for a CPU (PSI). Left out: none.
 	PressureCPU float64 `yaml:"pressure_cpu"`
@@ -97,7 +97,7 @@ func (t *SpeculateThresholds) list() []Threshold {
 		{"pressure_cpu", t.PressureCPU}, {"pressure_memory", t.PressureMemory}, {"pressure_io", t.PressureIO}}
 }
 
-// SpeculateRegular is what granted tasks may have together.
+// SpeculateRegular limits the resources of all granted tasks together.
 type SpeculateRegular struct {
 	// CPU time, in cores.
 	CPU float64 `yaml:"cpu" want:"more than 0 and at most 1000000" hint:"write cores"`
@@ -136,7 +136,7 @@ func (s *Speculate) check(v *validator) {
 	s.checkAmounts(v)
 }
 
-// checkAccount refuses root, as far as names tell; the agent looks the account up.
+// checkAccount refuses root by its names; the agent looks the account up.
 func (s *Speculate) checkAccount(v *validator) {
 	const hint = "make an account that owns nothing, as with useradd --system --no-create-home batch, and write its name"
 	switch {

@@ -26,24 +26,24 @@ const (
 	gridSpan   = 4
 )
 
-// variables are what a utility may use.
+// variables are the variables in a utility.
 type variables struct {
 	P   float64 `expr:"p"`
 	SLO float64 `expr:"slo"`
 	M   float64 `expr:"m"`
 }
 
-// language is what an expression may say.
+// language is the grammar of an expression.
 type language struct {
-	// name is what errors call the expression.
+	// name is the expression's name in errors.
 	name, hint string
-	// variables is the struct of what it may use.
+	// variables is a struct with the variables of the expression.
 	variables any
 }
 
 func utilityLanguage() language { return language{"utility", utilityHint, variables{}} }
 
-// expressionError is a mistake in a utility, at a place in its text.
+// expressionError is a mistake in a utility, at a position in its text.
 type expressionError struct {
 	line, column  int // line from 1, column from 0
 	message, hint string

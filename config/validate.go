@@ -37,9 +37,8 @@ func (v *validator) fail(path, message, hint string) {
 	}
 }
 
-// lost reports whether one of the paths is in the file, and could not be read: under a
-// misspelt key, or with a value that is a mistake. What follows from that is told by the
-// mistake itself.
+// lost reports whether one of the paths is in the file, but could not be read because its key or
+// its value is a mistake. That mistake is reported; others that follow from it are not.
 func (v *validator) lost(paths ...string) bool {
 	for _, path := range paths {
 		at, there := v.at[path]

@@ -91,7 +91,7 @@ func (o *ExportOTLP) checkLoop(v *validator, path string) {
 	}
 }
 
-// local reports whether host is this machine, as far as the text tells.
+// local reports whether host is this machine, without a look-up.
 func local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "" || host == "localhost" || ip != nil && (ip.IsLoopback() || ip.IsUnspecified())

@@ -145,7 +145,7 @@ func (w *Workload) checkUtility(v *validator, at string) {
 	v.report(v.inside(where, e.line, e.column), e.message, hint)
 }
 
-// inside maps a place in a text (line from 1, column from 0) into the file.
+// inside converts a position in a text (line from 1, column from 0) into one of the file.
 func (v *validator) inside(path string, line, column int) position {
 	at := v.where(path)
 	switch n := v.texts[path].(type) {
@@ -369,7 +369,7 @@ func (b *Bounds) checkOrder(v *validator, where string, of Share) {
 	}
 }
 
-// sums refuses bounds that cross once defaults stand in, and minimums that
+// sums refuses bounds that cross once defaults are filled in, and minimums that
 // cannot all be kept.
 func (v *validator) sums() {
 	capacity, sum := v.config.Pool.Capacity(), 0.0
@@ -393,7 +393,7 @@ func (v *validator) sums() {
 	v.furtherSums()
 }
 
-// checkFallback checks what stands in for a workload's performance.
+// checkFallback checks the substitute for a workload's performance.
 func (w *Workload) checkFallback(v *validator, at string) {
 	f, where := &w.Fallback, at+".fallback"
 	if !v.has(where) {

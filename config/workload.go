@@ -47,16 +47,16 @@ type Workload struct {
 	Servpods map[string]Servpod `yaml:"servpods"`
 	// The limit that trimtab sets. Needed unless mode is off.
 	Knob Knob `yaml:"knob"`
-	// Of a best-effort job: where it tells how far it is.
+	// Of a best-effort job: where it reports its progress.
 	Progress Progress `yaml:"progress"`
-	// Of a best-effort job: how what it would lose is predicted.
+	// Of a best-effort job: how trimtab predicts the work that the job would lose.
 	Predict Predict `yaml:"predict"`
 	// off: only watched and shown; recommend: trimtab says what it would set, and writes nothing; act: trimtab sets it. Left out: recommend, of a best-effort job colocate.mode.
 	Mode trimtab.Mode `yaml:"mode"`
 }
 
-// SLO is what is asked of a workload: a latency with the fraction of requests
-// under it, or a performance of its own unit.
+// SLO is the objective of a workload: a latency with the fraction of requests
+// under it, or a performance in a unit of its own.
 type SLO struct {
 	// Latency within which requests should be answered.
 	Latency time.Duration `yaml:"latency"`
@@ -77,8 +77,8 @@ type SLO struct {
 	Entry string `yaml:"-"`
 }
 
-// Target returns the performance asked for: Performance, or Fraction when
-// latency is what counts; 0 when nothing is asked.
+// Target returns the performance asked for: Performance, or Fraction if the SLO has
+// a latency; 0: there is no SLO.
 func (s *SLO) Target() float64 {
 	switch {
 	case s.Performance > 0:
@@ -92,8 +92,8 @@ func (s *SLO) Target() float64 {
 // Shares reports whether performance is a share of requests.
 func (s *SLO) Shares() bool { return s.Latency > 0 && s.Entry == "" }
 
-// Fallback is what an operator knows of a workload that cannot tell its
-// performance; the first that can answer is used.
+// Fallback is what an operator knows of a workload whose performance is not
+// measured. The first part that has an answer is used.
 type Fallback struct {
 	// PromQL for a value in the unit of the performance that can replace it; trimtab learns its curve all the time.
 	Proxy string `yaml:"proxy"`
@@ -103,7 +103,7 @@ type Fallback struct {
 	Demand float64 `yaml:"demand"`
 }
 
-// Servpod is what an operator declares of a component.
+// Servpod has the thresholds that an operator declares for a component.
 type Servpod struct {
 	// Share of the largest load above which no best-effort job runs beside it, (0, 1]. Left out: where the scatter of its sojourn times begins to grow.
 	LoadLimit float64 `yaml:"loadlimit"`
@@ -115,7 +115,7 @@ type Servpod struct {
 type Match struct {
 	// Resource attributes of its spans, each with one value or a list of values; all must match. Left out: service.name is the workload's name.
 	Spans map[string]Values `yaml:"spans"`
-	// The workload in a Kubernetes cluster. Spans are then found by k8s.namespace.name and k8s.deployment.name or k8s.statefulset.name, $match stands for the labels of its pods, and a knob that has bounds and no place turns it.
+	// The workload in a Kubernetes cluster. Spans are then found by k8s.namespace.name and k8s.deployment.name or k8s.statefulset.name, $match stands for the labels of its pods, and a knob with bounds and no location of its own sets its limits.
 	Kubernetes *KubernetesTarget `yaml:"kubernetes"`
 	// Labels of its metrics; $match in a query stands for them.
 	Prometheus map[string]string `yaml:"prometheus"`
@@ -135,8 +135,8 @@ func (w *Workload) Components() []string {
 	return nil
 }
 
-// Knob is what is turned: a cgroup's CPU quota and memory limit, or a number of
-// processes.
+// Knob says which limits of a workload trimtab sets: a cgroup's CPU quota and memory limit, or a
+// number of processes.
 type Knob struct {
 	// Host that has it, by its host name, where several hosts run with this file. Left out: whichever host runs.
 	Host string `yaml:"host"`
@@ -152,7 +152,7 @@ type Knob struct {
 	Replicas *Replicas `yaml:"replicas"`
 	// Bounds of the memory limit, with cgroup, or with kubernetes where the pool shares memory; of each instance. Where the pool shares none, the limit follows what each instance needs. Left out: its memory is left alone.
 	Memory *MemoryBounds `yaml:"memory"`
-	// Bounds in ways of the last-level cache, with cgroup, where the pool names llc among its resources; of each instance. trimtab turns them through resctrl (Intel RDT, AMD QoS), and says what is missing on a host without. Left out: its cache is left alone.
+	// Bounds in ways of the last-level cache, with cgroup, where the pool names llc among its resources; of each instance. trimtab sets them through resctrl (Intel RDT, AMD QoS), and says what is missing on a host without. Left out: its cache is left alone.
 	LLC *Bounds `yaml:"llc"`
 	// Bounds of memory bandwidth, likewise, with membw: percent, or MiB/s where resctrl is mounted with mba_MBps.
 	MemBW *Bounds `yaml:"membw"`
@@ -223,8 +223,8 @@ type MemoryBounds struct {
 }
 
 // Interface is a network interface of one workload. With one * in name or
-// namespace each that matches is an instance, named by what the * stands for, as
-// that of the cgroup or the directory is.
+// namespace each interface that matches is an instance, named by the text that the *
+// matches, as with a cgroup or directory.
 type Interface struct {
 	// Name of the interface, such as eth0. Of a pair of veth, the end in the container is what it sends through; the end on the host limits what it receives.
 	Name string `yaml:"name"`

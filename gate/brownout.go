@@ -14,8 +14,8 @@ type brownout struct {
 	classes     []bool // by rank; nil: no brownout
 }
 
-// parseBrownout reads the flags --brownout-header and --brownout-classes. Without classes it is for
-// all but the most important one, or for the only one.
+// parseBrownout reads the flags --brownout-header and --brownout-classes. Without classes the header is
+// for all but the most important one, or for the only one.
 func parseBrownout(header, names string, of *classes) (b brownout, err error) {
 	if header == "" {
 		if names != "" {
@@ -74,8 +74,8 @@ func (g *Gate) brown(v *visit) {
 	}
 }
 
-// mark writes the brownout header, or removes it: the service hears of a brownout from the gate
-// alone. The header h must not be that of the client.
+// mark sets the brownout header in h, or removes one that the client sent: only the gate asks the
+// service for cheaper answers. h must be a copy of the client's header.
 func (g *Gate) mark(v *visit, h http.Header) {
 	b := &g.config.brownout
 	if b.classes == nil {

@@ -18,13 +18,14 @@ type client struct {
 	net.Conn
 	of       *park
 	patience time.Duration
-	// While it is parked, the park's lock guards its file descriptor and the time since when.
+	// fd is the file descriptor of a parked connection, since when it was parked. The park's lock
+	// guards both.
 	fd    int
 	since time.Time
 
 	mu sync.Mutex // guards the fields below
-	// idle: the server has answered a request. waits: it waits for the next one and has read nothing
-	// of it. expired: that wait timed out.
+	// idle: the server has answered a request. waits: the server waits for the next request and has
+	// read nothing of it. expired: that wait timed out.
 	idle, waits, expired, closed bool
 }
 

@@ -20,9 +20,9 @@ import (
 // connection: handing over between them is most of what a small request costs. net/http parses the
 // messages.
 //
-// It sends only requests that may be sent twice (RFC 9110, section 9.2.2). An idle connection has
-// nobody who watches it: the service may close it at the moment in which a request is sent. direct
-// then sends the request again, over a new connection.
+// It sends only requests that may be sent twice (RFC 9110, section 9.2.2). No goroutine watches an idle
+// connection, so the service may close it just as direct sends a request on it. direct then sends the
+// request again, over a new connection.
 type direct struct {
 	host    string // in the URL of the service
 	address string
@@ -140,7 +140,7 @@ type link struct {
 	in   *bufio.Reader
 	out  *bufio.Writer
 	left int64 // bytes that the service may still send before the header of its response is complete
-	// used: the connection has carried a request. It has been idle since then.
+	// used: the connection has carried a request, and became idle at the time since.
 	used  bool
 	since time.Time
 }
@@ -161,8 +161,8 @@ func (l *link) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// quiet reports whether an idle connection is open and the service has sent nothing on it. What a
-// service sends without a request would be taken for the response to the next one.
+// quiet reports whether an idle connection is open and the service has sent nothing on it: direct would
+// take anything that the service sends without a request for the response to the next one.
 func (l *link) quiet() bool {
 	if time.Since(l.since) > upstreamIdle {
 		return false
@@ -179,7 +179,7 @@ func (l *link) quiet() bool {
 	return err == nil && quiet
 }
 
-// ask sends a request and returns the response, whose body gives the connection back.
+// ask sends a request and returns the response. When its body ends, the connection is idle again.
 func (l *link) ask(r *http.Request, informed func(int, http.Header)) (*http.Response, error) {
 	ctx := r.Context()
 	_ = l.SetReadDeadline(time.Now().Add(l.of.timeout))
@@ -200,7 +200,7 @@ func (l *link) ask(r *http.Request, informed func(int, http.Header)) (*http.Resp
 		return response, nil
 	}
 	_ = l.SetReadDeadline(time.Time{})
-	if ctx.Err() != nil { // it may have ended before the time limit was lifted
+	if ctx.Err() != nil { // the line above may have undone the deadline of an ended request
 		_ = l.SetDeadline(time.Unix(1, 0))
 	}
 	response.Body = body

@@ -138,6 +138,8 @@ func TestThePathsPassTheSame(t *testing.T) {
 			request += "Connection: close\r\n"
 		}
 		saw.Store("")
+		// The service answers HEAD with a body, which http.Transport might take for the next response.
+		g.transport.http1.CloseIdleConnections()
 		got = exchange(t, g.Address(), request+"\r\n")
 		return saw.Load().(string), dates.ReplaceAllString(got, "")
 	}

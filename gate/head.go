@@ -13,11 +13,11 @@ import (
 )
 
 // writeHead writes a request to the service: what the client sent, without the headers that concern
-// its connection, and with those that a proxy adds. It writes what http.Request.Write would, of the
-// header that httputil.ReverseProxy makes, without making that header.
+// its connection, and with those that a proxy adds. The bytes are the same as if http.Request.Write
+// wrote the header that httputil.ReverseProxy makes, but writeHead makes no such header.
 //
-// carries has seen that target and host can be written as they are, and net/http's server that the
-// names and values of the header can. host is the service's, for a client that names none.
+// The target, the host, and the names and values of the header need no escaping: carries and net/http's
+// server have checked them. host is that of the service, for a client that names none.
 func writeHead(w *bufio.Writer, r *http.Request, host string) error {
 	write := func(texts ...string) {
 		for _, text := range texts {
@@ -49,7 +49,7 @@ func writeHead(w *bufio.Writer, r *http.Request, host string) error {
 		switch values, told := r.Header[name]; {
 		case name == "X-Forwarded-For":
 			write(name, ": ")
-			// A client cannot name this header as one of its connection.
+			// It stays even if the client lists it in Connection.
 			for _, before := range values {
 				write(before, ", ")
 			}
@@ -79,8 +79,8 @@ func isRewritten(name string) bool {
 	return name == "Content-Length" || name == "Host" || name == "User-Agent" || name == "X-Forwarded-For"
 }
 
-// isForwarded reports whether a header says which proxies a request has passed. A client cannot take
-// such a header away from the service by naming it as one of its connection.
+// isForwarded reports whether a header says which proxies a request has passed. The service gets such a
+// header even if the client lists it in Connection.
 func isForwarded(name string) bool {
 	return name == "Forwarded" || name == "X-Forwarded-For" || name == "X-Forwarded-Host" || name == "X-Forwarded-Proto"
 }
@@ -96,8 +96,8 @@ func isHop(name string) bool {
 	return false
 }
 
-// added returns a copy of a client's header to which the gate can add, for writeHead: the client
-// cannot take away what is added by naming it as a header of its connection.
+// added returns a copy of a client's header, to which the gate can add: it has no Connection header any
+// more, in which the client could list what the gate adds so that writeHead leaves it out.
 func added(client http.Header) http.Header {
 	h := maps.Clone(client)
 	for _, list := range client["Connection"] {

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// park is a listener that holds idle client connections without a goroutine and without buffers, of
-// which the server has 8 KiB for each connection, and a stack. When the server has waited for
-// parkAfter for the next request, it closes the connection. The connection is then parked instead:
-// epoll(7) watches it, and when the client sends something, Accept returns it like a new one.
+// park is a listener that keeps idle client connections without the goroutine, the stack and the 8 KiB
+// of buffers that the server needs for each. A connection on which the server has waited parkAfter for
+// the next request is parked when the server closes it: epoll(7) watches it, and when the client sends
+// something, Accept returns it like a new one.
 type park struct {
 	net.Listener
 	patience time.Duration
@@ -26,7 +26,7 @@ type park struct {
 
 	mu     sync.Mutex // guards the fields below
 	closed bool       // nothing is parked any more
-	// parked has the parked connections by file descriptor, and order by the time since when.
+	// parked has the parked connections by file descriptor; order lists the longest parked first.
 	parked map[int]*list.Element
 	order  list.List
 	open   int
@@ -107,7 +107,7 @@ func (p *park) Close() error {
 	return p.Listener.Close()
 }
 
-// watch offers parked connections whose clients have sent something, or have left.
+// watch passes a parked connection to Accept when its client has sent something, or has left.
 func (p *park) watch() {
 	defer p.release()
 	raw, err := p.epoll.SyscallConn()
@@ -151,7 +151,7 @@ func (p *park) put(c *client) (ok bool) {
 	return ok
 }
 
-// take returns a parked connection, which is no longer watched, and nil if it is not parked.
+// take stops watching a parked connection and returns it; nil: it is not parked.
 func (p *park) take(fd int) *client {
 	p.mu.Lock()
 	defer p.mu.Unlock()

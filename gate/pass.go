@@ -74,8 +74,8 @@ func (g *Gate) answer(w http.ResponseWriter, r *http.Response) bool {
 	return true
 }
 
-// copyBody copies the body of a response and flushes after each piece, and before the first one if
-// that is yet to come.
+// copyBody copies the body of a response and flushes after each piece, and before the first if the
+// service has not sent it yet.
 func (g *Gate) copyBody(w io.Writer, body io.Reader, flush func() error) bool {
 	if b, ok := body.(*reply); ok && b.link.in.Buffered() == 0 && flush() != nil {
 		return false

@@ -24,8 +24,9 @@ import (
 // tracer writes one server span for each request, as the service would if it had instrumentation.
 type tracer struct {
 	providers []*sdktrace.TracerProvider
-	// passed is for requests that are passed on, unserved for the others, by class: their resource
-	// says so ([codes.RefusedAttribute]), so that they count as demand but cost the service nothing.
+	// passed traces the requests that the gate passes on, unserved the others, by class: the resource
+	// of their spans says so ([codes.RefusedAttribute]), so that trimtab counts them as load, but not
+	// as work of the service.
 	passed            trace.Tracer
 	unserved          []trace.Tracer
 	answered, refused *sampler
@@ -104,8 +105,8 @@ func methodOf(r *http.Request) (method, name string) {
 // inject makes the span the parent of the service's spans.
 func (s *span) inject(h http.Header) { s.carrier.Inject(s.ctx, propagation.HeaderCarrier(h)) }
 
-// end ends the span of a finished request. One whose client left while it waited in the gate was
-// not answered in time either.
+// end ends the span of a finished request. A request that was never passed on gets its span here, with
+// an error, also if it was not refused but its client left while it waited.
 func (t *tracer) end(r *http.Request, v *visit, class string, o outcome) {
 	s, unserved := v.span, v.span == nil
 	if unserved {

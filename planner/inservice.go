@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// mostRequests is a number of requests in service that no pool reaches: requests in service are not
-// shared between workloads.
+// mostRequests is the capacity of each pool for requests in service. No pool reaches it, since
+// workloads do not share requests in service.
 const mostRequests = 1e12
 
 // nearBy is the relative difference between a derived limit and the current one up to which the
@@ -65,8 +65,8 @@ func (r limiting) limits(w *allocation.Workload) (knobs []*ledger.Knob) {
 	return knobs
 }
 
-// limitable reports whether the limit of a workload's requests is planned with its share, so that
-// requests beyond the share are refused.
+// limitable reports whether trimtab limits a workload's requests to what its share of CPU serves, so
+// that the gate before it refuses the others.
 func (r limiting) limitable(s *allocation.Allocation) bool {
 	if s.Admit == nil || s.Admit.Value > 0 || s.Mode != trimtab.Act {
 		return false
@@ -101,8 +101,8 @@ func (r limiting) admitted(s *allocation.Allocation) (limit float64, why string)
 	return l.Requests, about + l.Words(s.Resource.Name)
 }
 
-// entitledTo returns the least limit of a workload of which nothing is known now: that of its
-// entitlement. 0: unknown.
+// entitledTo returns the least limit of a workload without a current estimate: as many requests as its
+// entitlement serves. 0: unknown.
 func (r limiting) entitledTo(w *allocation.Workload, entitled float64) (limit float64, why string) {
 	l, ok := r.planner.admitted[w.Name].For(entitled, nil)
 	if !ok {

@@ -38,8 +38,8 @@ type Arbiter struct {
 }
 
 const (
-	// askWait is how long a raise waits for the lock on the claims. Others hold it well below a
-	// millisecond unless they were stopped.
+	// askWait is how long a raise waits for the lock on the claims. Another claimant has it for less
+	// than a millisecond, unless that process was stopped.
 	askWait = 250 * time.Millisecond
 	// slack is the largest error of the sum of all claims from rounding to the knobs' units.
 	slack = 1e-3
@@ -68,7 +68,7 @@ func (a *Arbiter) Settle(ctx context.Context, claims map[string]Claim) error {
 		return err
 	}
 	defer leave()
-	// Its own claims first, whatever the state of the others'.
+	// The claimant's own claims come first, in case the others' cannot be read.
 	return errors.Join(a.write(ctx, claims), a.gather(ctx))
 }
 
@@ -93,7 +93,7 @@ func (a *Arbiter) Ask(ctx context.Context, claims map[string]Claim, resource str
 	return a.claimed[resource].Now, err
 }
 
-// AskIdle is Ask for [Claim.Idle], of which all claimants together may promise at most whole.
+// AskIdle does as Ask for [Claim.Idle], of which all claimants together may promise at most whole.
 func (a *Arbiter) AskIdle(ctx context.Context, claims map[string]Claim, resource string, want, whole float64) (granted float64, err error) {
 	err = a.raise(ctx, claims, resource, func(c *Claim, others []Claim) {
 		c.Idle = max(c.Idle, min(want, IdleRoom(*c, others, whole)+slack))

@@ -13,10 +13,10 @@ type Claim struct {
 	Now float64 `json:"now"`
 	// May is the largest sum that the limits may reach without another grant, at least Now.
 	May float64 `json:"may"`
-	// Idle is what it has promised to work that gives way, such as speculative tasks: capacity that
-	// others may have claimed, while they leave it idle. It takes no room from Now and May.
+	// Idle is the capacity that the claimant has promised to work that gives way, such as speculative
+	// tasks. Others may have claimed the same capacity and leave it idle: [Headroom] ignores Idle.
 	Idle float64 `json:"idle,omitempty"`
-	// Root is the control group of which Capacity was measured, as an absolute path; "": the host.
+	// Root is the absolute path of the control group whose Capacity was measured; "": the host.
 	// A claim in a root is also a claim in all roots above it.
 	Root string `json:"root,omitempty"`
 	// Capacity is the capacity of Root for all pools together; nil: not measured.

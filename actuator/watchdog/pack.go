@@ -1,12 +1,12 @@
-// Package watchdog keeps child processes running that undo what a process did on a host when it
-// dies, however it dies: one watchdog, or two of which each starts the other again.
+// Package watchdog runs child processes that undo a process's changes on a host after its death,
+// whatever the cause: one watchdog, or two of which each restarts the other.
 //
 //	g, err := watchdog.Guard(watchdog.Config{Command: []string{"trimtab", "watchdog", …}, Slots: 2})
 //	…
 //	g.Release(false)
 //
-// A watchdog sees the death of its parent by the end of a pipe, its standard input ([Watch]). What it
-// then does is its own.
+// The standard input of a watchdog is a pipe that ends when its parent dies ([Watch]). The command of
+// the watchdog then undoes the changes; this package does not know them.
 package watchdog
 
 import (
@@ -160,8 +160,8 @@ func (p *Pack) close() {
 const parentFirst = 100 * time.Millisecond
 
 // GuardPartner starts the other watchdog again whenever it dies: as long as the parent lives, and
-// after its death while waits says that there is something left to undo. It does not do so while a
-// new parent is there, for which the partner ended: the two would otherwise start each other for ever.
+// after its death while waits reports that changes are left to undo. It starts none while there reports
+// a new parent: each watchdog ends for that one, and the two would start each other for ever.
 func (p *Pack) GuardPartner(ended <-chan struct{}, waits, there func() bool) {
 	over := func() bool {
 		select {
@@ -184,7 +184,7 @@ func (p *Pack) GuardPartner(ended <-chan struct{}, waits, there func() bool) {
 		}
 		switch {
 		case errors.Is(err, trimtab.ErrRefused):
-			continue // it was started
+			continue // the parent has started it
 		case err != nil:
 			return // without /proc or memory the parent runs without this watchdog
 		case over() && !waits():
@@ -346,7 +346,7 @@ func (p *Pack) ended() bool {
 }
 
 // Watch returns when the parent has ended, and calls look every second until then. parent is the
-// standard input of a watchdog; what is read means nothing.
+// standard input of a watchdog; its content is ignored.
 func Watch(ctx context.Context, parent io.Reader, look func()) error {
 	ended := make(chan struct{})
 	go func() {

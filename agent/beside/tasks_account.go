@@ -23,19 +23,21 @@ import (
 	"github.com/trimtab/trimtab/speculation"
 )
 
-// taskAccount claims what tasks get of the host, so that its other loops do not give it out as well: a
-// regular task has its cores and memory for itself, a speculative one uses what others leave idle.
+// taskAccount claims the capacity of the host that tasks get, so that other processes of the host do not
+// give out the same capacity: a regular task has its cores and memory for itself, a speculative task
+// uses those that others leave idle.
 type taskAccount struct {
 	arbiter *arbiter.Arbiter
 	logger  *slog.Logger
-	// measure returns the capacity of the host for all its pools, by resource, of the groups roots.
+	// measure returns the capacity that all pools of the host share, and roots has the control group
+	// of which it is, both by resource.
 	measure func() (map[string]float64, error)
 	roots   map[string]string
-	// ratio is the share of the host that speculative tasks of all pools may be promised, by
+	// ratio is the share of the host that all pools together may promise to speculative tasks, by
 	// resource.
 	ratio map[string]float64
 
-	// capacity is the last measured capacity; problem says why claims cannot be made; "": they can.
+	// capacity was measured last. problem says why no claim can be made; "": claims can be made.
 	capacity map[string]float64
 	problem  string
 	// settled is when the claims were published last.
@@ -53,7 +55,8 @@ func openAccount(cfg *config.Config, c task.Config, group string, logger *slog.L
 		ratio: map[string]float64{trimtab.CPU: cfg.Speculate.Ratio.CPU, trimtab.Memory: cfg.Speculate.Ratio.Memory}}
 }
 
-// claims returns the claims of all tasks that run or have a grant, by resource, and of more ones.
+// claims returns the sum of the claims of all tasks that run or have a grant, and of the tasks more, by
+// resource.
 func (h *taskHost) claims(more ...speculation.Placement) map[string]arbiter.Claim {
 	all := map[string]arbiter.Claim{}
 	if h.account == nil {
@@ -80,7 +83,7 @@ func (h *taskHost) claims(more ...speculation.Placement) map[string]arbiter.Clai
 			count(a.AttemptID, a.Class, a.Spec.Cores, a.Spec.Memory)
 		}
 	}
-	for id, i := range h.known.infos { // those of an earlier run that cannot be killed
+	for id, i := range h.known.infos { // tasks of an earlier run of the agent that cannot be killed
 		if !counted[id] && i.State != task.Ended {
 			count(id, speculation.TaskClass(i.Class), i.Resources.Cores.Value, i.Resources.Memory.Value)
 		}
@@ -88,7 +91,7 @@ func (h *taskHost) claims(more ...speculation.Placement) map[string]arbiter.Clai
 	return all
 }
 
-// claimOf returns the claim on a resource; an empty one if there is none.
+// claimOf returns the claim on a resource; if there is none, one of 0 with root and capacity.
 func (a *taskAccount) claimOf(all map[string]arbiter.Claim, resource string) arbiter.Claim {
 	c, ok := all[resource]
 	if ok {
@@ -101,7 +104,7 @@ func (a *taskAccount) claimOf(all map[string]arbiter.Claim, resource string) arb
 	return c
 }
 
-// publish publishes the claims once a second, and reads those of others.
+// publish writes the claims once a second, and reads those of others.
 func (a *taskAccount) publish(ctx context.Context, now time.Duration, claims func(...speculation.Placement) map[string]arbiter.Claim) {
 	if a == nil || now-a.settled < speculateEvery*9/10 && now >= a.settled {
 		return
@@ -124,8 +127,8 @@ func (a *taskAccount) publish(ctx context.Context, now time.Duration, claims fun
 	a.problem = problem
 }
 
-// idle returns how much of a resource of the host tasks of this pool may be promised a share of,
-// given its capacity: what speculative tasks of other pools have is taken off. NaN: not known.
+// idle returns the capacity of a resource of which this pool may promise speculative tasks the share
+// ratio: the given capacity of the host, less what other pools have promised. NaN: not known.
 func (a *taskAccount) idle(resource string, capacity float64) float64 {
 	switch {
 	case a == nil:
@@ -137,8 +140,8 @@ func (a *taskAccount) idle(resource string, capacity float64) float64 {
 	return max(0, min(capacity, a.arbiter.IdleRoom(resource, a.claimOf(nil, resource), ratio*capacity)/ratio))
 }
 
-// claim claims what a task of a class may have, before it gets it. It returns why the claim is
-// refused; "": it is granted, until the next publish without the task.
+// claim claims cores and memory for a task before the task gets them. It returns why the claim is
+// refused; "": it is granted, until a publish whose claims do not include the task.
 func (h *taskHost) claim(ctx context.Context, p speculation.Placement, class speculation.TaskClass) (why string) {
 	if h.account == nil {
 		return ""
@@ -166,7 +169,7 @@ func (h *taskHost) claim(ctx context.Context, p speculation.Placement, class spe
 	return ""
 }
 
-// close ends the claims. If tasks are left, they stay until the last of these has ended.
+// close ends the claims. If tasks are left, the claims stay until the last task has ended.
 func (a *taskAccount) close(left bool) error {
 	if a == nil {
 		return nil

@@ -6,33 +6,34 @@ import (
 )
 
 const (
-	// points is how many intervals a growth is told from.
+	// points is the number of intervals in which a growth is looked for.
 	points = 24
-	// significant is the least slope in standard errors, of the whole and of the newer half: with
-	// two degrees less than points, a slope by chance is steeper less than once in 10^7.
+	// significant is the least slope over all intervals, in standard errors. By Student's t with points
+	// − 2 degrees of freedom, chance gives a steeper slope less than once in 10^6.
 	significant = 7
-	// backward is the part of the growth by which no interval may fall back.
+	// backward is the largest fall below an earlier interval, as a part of the growth.
 	backward = 0.1
-	// lasting is the part of the slope of the older half that the newer half must have.
+	// lasting is the least slope of the newer half, as a part of the older half's.
 	lasting = 0.6
-	// confident is the quantile 0.99 of Student's t with the ten degrees of freedom of a half.
+	// confident is the 0.99 quantile of Student's t with ten degrees of freedom, as half the points have.
 	confident = 2.76
-	// ahead is for how many times the time that it was seen a growth is continued.
+	// ahead times the duration of a growth is how far it is extrapolated.
 	ahead = 4
-	// jump is the largest part of the growth between two intervals: a step is no growth.
+	// jump is the largest rise from one interval to the next, as a part of the growth: a single step
+	// is no growth.
 	jump = 0.25
-	// leastGrowth is the least growth in parts of the use.
+	// leastGrowth is the least growth, as a part of the use at its end.
 	leastGrowth = 0.02
 )
 
-// scale has the minima of whole intervals of one length, in order of time, and that of the one
-// under way.
+// scale has the lowest use in each of the last complete intervals of one length, oldest first, and in
+// the current one.
 type scale struct {
 	Least []point `json:"least,omitempty"`
 	Now   point   `json:"now"`
 }
 
-// point is the least use in an interval, which Number counts from the epoch.
+// point is the lowest use in an interval; Number counts intervals since the Unix epoch.
 type point struct {
 	Number int64   `json:"n"`
 	Use    float64 `json:"use"`
@@ -43,18 +44,18 @@ func intervals() [3]time.Duration {
 	return [3]time.Duration{time.Minute, 5 * time.Minute, 30 * time.Minute}
 }
 
-// Growth is one that does not stop.
+// Growth is a rise of the use that does not stop.
 type Growth struct {
-	// Rate is the slope of the least squares over the newer half, Least its lower bound with a
-	// confidence of 99%, in bytes per second.
+	// Rate is the least-squares slope over the newer half, Least its lower confidence bound (99%), in
+	// bytes per second.
 	Rate, Least float64
-	// Seen is for how long it was seen.
+	// Seen is how long the use has risen so.
 	Seen time.Duration
-	// Left is the time until the limit at this rate; 0: there is no limit.
+	// Left is the time until the use reaches the limit at this rate; 0: there is no limit.
 	Left time.Duration
 }
 
-// take adds a reading to the interval under way, or ends it.
+// take adds a reading to the current interval, or ends that interval and begins another.
 func (s *scale) take(at time.Time, length time.Duration, use float64) {
 	n := number(at, length)
 	switch {
@@ -70,9 +71,8 @@ func (s *scale) take(at time.Time, length time.Duration, use float64) {
 	s.Now = point{n, use}
 }
 
-// Growth returns the growth under way that reaches a limit, in bytes, within four times the time
-// for which it was seen; without a limit (0), within four times that time to twice the use. nil: there
-// is none.
+// Growth returns the current growth if it will reach a limit, in bytes, within four times the time for
+// which it was seen. Without a limit (0), the use must double in that time. nil: there is none.
 func (l *Learner) Growth(limit float64) *Growth {
 	g := l.grows()
 	if g == nil {
@@ -92,8 +92,8 @@ func (l *Learner) Growth(limit float64) *Growth {
 	return g
 }
 
-// grows returns a growth of the shortest scale that shows one, nil if none does. Within its first day
-// a workload may only be on its way to a daily peak, unless it was killed for want of memory.
+// grows returns the growth in the shortest intervals that show one, or nil. In the first day it returns
+// nil, since a rise may only lead to a daily peak, unless the kernel killed for lack of memory.
 func (l *Learner) grows() *Growth {
 	if l.KilledAt.IsZero() && l.Last.Sub(l.First) < day {
 		return nil
@@ -106,9 +106,8 @@ func (l *Learner) grows() *Growth {
 	return nil
 }
 
-// above reports whether the use is higher than all peaks from before the last d, by a tenth of what it
-// grew, since a kill for
-// want of memory: peaks before that one are no proof that the use will fall.
+// above reports whether the use exceeds all peaks older than d by more than a tenth of the growth.
+// Peaks from before the last kill for lack of memory do not count: it was the kill that ended them.
 func (l *Learner) above(g *Growth, d time.Duration) bool {
 	level := l.Use - backward*g.Rate*g.Seen.Seconds()
 	begin, end := number(l.KilledAt, time.Hour), number(l.Last.Add(-d), time.Hour)
@@ -120,7 +119,7 @@ func (l *Learner) above(g *Growth, d time.Duration) bool {
 	return true
 }
 
-// growth returns the growth that the minima of intervals show.
+// growth returns the growth that the complete intervals show, or nil.
 func (s *scale) growth(length time.Duration) *Growth {
 	n := len(s.Least)
 	if n < points || s.Least[n-1].Number-s.Least[0].Number > points {

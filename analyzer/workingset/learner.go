@@ -8,26 +8,25 @@ import (
 )
 
 const (
-	// short is the interval of recent peaks, of which shorts are kept; hours of them are kept by the
-	// hour.
+	// Peaks are kept of the last shorts intervals of length short, and of the last hours hours.
 	short, shorts = 5 * time.Minute, 72
 	hours         = 8 * 24
-	// startup is how long a start lasts.
+	// startup is how long a process counts as starting.
 	startup = 10 * time.Minute
-	// day is how long most is unseen, and a kill raises the need.
+	// day is how long a history counts as incomplete, and how long a kill raises the need.
 	day = 24 * time.Hour
-	// unseen is the part of the use that is added at first, since most of a day was not seen.
+	// unseen is what an incomplete history adds at first, as a part of the peak.
 	unseen = 0.15
-	// restart is the part of the use to which only a new process falls between two readings.
+	// A reading below restart times the one before it is taken to be of a new process.
 	restart = 0.5
-	// enough is the history after which a working set is learnt.
+	// enough is the history after which the need is learnt.
 	enough = time.Hour
-	// asked is the part that is added to a limit at which the kernel killed, beside what it rose.
+	// asked is what a kill adds to the limit that was in force, as a part of it.
 	asked = 0.2
 )
 
-// Margin is the part of the need that a limit has above it, where nobody says otherwise. It is twice
-// what the recordings of docs/lab.md need for no overrun under this rule (3 to 4%): trimtab-lab sim
+// Margin is the default of how far a limit is above the need, as a part of the need. It is twice the
+// least margin with which no recording of docs/lab.md exceeds its limit (3 to 4%): trimtab-lab sim
 // memory.
 const Margin = 0.07
 
@@ -36,13 +35,13 @@ func windows() [4]time.Duration {
 	return [4]time.Duration{time.Hour, shorts * short, day, hours * time.Hour}
 }
 
-// span summarises the readings of an interval, which Number counts from the epoch.
+// span has the highest reading in an interval; Number counts intervals since the Unix epoch.
 type span struct {
 	Number int64   `json:"n"`
 	Most   float64 `json:"most"`
 }
 
-// hour also has by how much a reading exceeded the base of each window before it.
+// hour also has, for each window, the largest excess of a reading over the base before it.
 type hour struct {
 	span
 	Over [4]float64 `json:"over"`
@@ -50,32 +49,33 @@ type hour struct {
 
 // Learner learns from the readings of one instance. The zero Learner has seen nothing.
 type Learner struct {
-	// First and Last are the times of the first and the latest reading, Use the latter.
+	// First and Last are the times of the first and the latest reading, Use is the latest reading.
 	First time.Time `json:"first"`
 	Last  time.Time `json:"last"`
 	Use   float64   `json:"use"`
-	// Started is when the present process started; zero: before the first reading. StartPeak is the
-	// highest reading of starts, StartAt when it was.
+	// Started is when the current process started; zero: before the first reading. StartPeak is the
+	// highest reading of a starting process, StartAt its time.
 	Started   time.Time `json:"started"`
 	StartPeak float64   `json:"start_peak,omitempty"`
 	StartAt   time.Time `json:"start_at"`
-	// Floor is the least need after a kill, until FloorEnds. Rise is the largest rise in a minute.
+	// Floor is the least need after a kill, until FloorEnds. Rise is the largest rise within a minute.
 	Floor     float64   `json:"floor,omitempty"`
 	FloorEnds time.Time `json:"floor_ends"`
-	// KilledAt is when the kernel last killed; zero: it did not.
+	// KilledAt is when the kernel last killed a process for lack of memory; zero: never.
 	KilledAt time.Time `json:"killed_at"`
 	Rise     float64   `json:"rise,omitempty"`
-	// Shorts and Hours are in order of time.
+	// The oldest interval comes first.
 	Shorts []span   `json:"shorts,omitempty"`
 	Hours  []hour   `json:"hours,omitempty"`
 	Scales [3]scale `json:"scales"`
 }
 
-// Need is what an instance needs.
+// Need is how much memory an instance needs.
 type Need struct {
-	// Limit is the upper bound of the coming use, in bytes; Peak the base that it stands on.
+	// Limit is the upper bound of the use, in bytes, and Peak the base in it.
 	Limit, Peak float64
-	// Window is the one that gave it, History how long readings exist.
+	// Window is the window whose bound is the least. History is the time between the first and the
+	// latest reading.
 	Window, History time.Duration
 	// Hours is n of the bound: the next hour exceeds it with a probability of at most 1/(n+1).
 	Hours int
@@ -120,13 +120,13 @@ func (l *Learner) Take(at time.Time, use float64) {
 	l.enterHour(at, use, over)
 }
 
-// Start says that the process started anew.
+// Start records that a new process started.
 func (l *Learner) Start(at time.Time) {
 	l.Started = at
 	l.Scales = [3]scale{}
 }
 
-// Killed says that the kernel killed a process for want of memory at a limit.
+// Killed records that the kernel killed a process for lack of memory under a limit, in bytes.
 func (l *Learner) Killed(at time.Time, limit float64) {
 	if !(limit > 0 && limit <= math.MaxFloat64) {
 		return
@@ -140,7 +140,7 @@ func (l *Learner) starting(at time.Time) bool {
 	return !l.Started.IsZero() && at.Sub(l.Started) < startup
 }
 
-// number counts intervals since the epoch.
+// number returns which interval since the Unix epoch contains a time.
 func number(at time.Time, interval time.Duration) int64 {
 	if at.IsZero() {
 		return 0
@@ -148,7 +148,8 @@ func number(at time.Time, interval time.Duration) int64 {
 	return at.UnixNano() / int64(interval)
 }
 
-// enter adds a reading to the newest interval, or begins another one.
+// enter appends an interval, or joins it with the newest if both are the same one. It drops the oldest
+// of more than most.
 func enter(all []span, s span, most int) []span {
 	if n := len(all); n > 0 && all[n-1].Number == s.Number {
 		all[n-1].Most = math.Max(all[n-1].Most, s.Most)

@@ -14,9 +14,9 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// reading is what the files of one group say at one time since the host booted.
+// reading is the content of one group's files.
 type reading struct {
-	at time.Duration
+	at time.Duration // since the host booted
 	// bytes has the amounts, counts the counters. A quantity that the kernel does not report is in
 	// neither.
 	bytes  map[quantity.Quantity]float64
@@ -31,7 +31,7 @@ const unlimited1 = 1 << 60
 // names are the names of one version of cgroups: of files, and of lines in memory.stat.
 type names struct {
 	usage, inactive, anonymous string
-	refaults                   []string // those that there are add up
+	refaults                   []string // the sum of those that exist
 }
 
 func namesOf(version int) names {
@@ -41,7 +41,8 @@ func namesOf(version int) names {
 	return names{"memory.current", "inactive_file", "anon", []string{"workingset_refault_anon", "workingset_refault_file", "workingset_refault"}} // the last before Linux 5.9
 }
 
-// versionOf returns the version of cgroups of a group, in a tree of plain files by its files.
+// versionOf returns the version of cgroups. In a tree that is not a cgroup file system it goes by the
+// files in the group.
 func versionOf(root *hostfs.Root, group string) int {
 	switch root.Filesystem() {
 	case hostfs.Cgroup1:
@@ -96,7 +97,7 @@ func read(root *hostfs.Root, group string) (*reading, error) {
 	return r, r.limit(root, group)
 }
 
-// first reads what version 1 has in other files.
+// first reads the quantities that version 1 keeps in files of its own.
 func (r *reading) first(stat string, file func(string) (string, error)) error {
 	if v, ok := hostfs.Keyed(stat, "total_swap"); ok {
 		r.bytes[quantity.MemorySwap] = float64(v)
@@ -121,7 +122,8 @@ func (r *reading) first(stat string, file func(string) (string, error)) error {
 	return nil
 }
 
-// second reads what version 2 has in other files. A host without swap accounting has no file of it.
+// second reads the quantities that version 2 keeps in files of its own. Without swap accounting there
+// is no memory.swap.current.
 func (r *reading) second(file func(string) (string, error)) error {
 	if text, err := file("memory.swap.current"); err == nil {
 		if v, err := number(text); err == nil {
@@ -140,8 +142,8 @@ func (r *reading) second(file func(string) (string, error)) error {
 	return nil
 }
 
-// limit reads the least limit of a group of version 2 and of those above it. The root of the
-// hierarchy has none.
+// limit finds the lowest memory.max of a group of version 2 and of its parents. The root of the
+// hierarchy has no such file.
 func (r *reading) limit(root *hostfs.Root, group string) error {
 	least, found := math.Inf(1), false
 	for ; ; group = path.Dir(group) {

@@ -21,8 +21,7 @@ const (
 	untold    = "not told by this kernel"
 )
 
-// amounts are the quantities in bytes, events those that count what happened since the reading
-// before.
+// amounts lists the quantities in bytes, events those that count events since the previous reading.
 func amounts() []quantity.Quantity {
 	return []quantity.Quantity{quantity.WorkingSet, quantity.MemoryUsage, quantity.MemoryAnonymous, quantity.MemorySwap, quantity.MemoryLimit}
 }
@@ -31,35 +30,34 @@ func events() []quantity.Quantity {
 	return []quantity.Quantity{quantity.MemoryHighEvents, quantity.MemoryMaxEvents, quantity.OOMEvents, quantity.OOMKills}
 }
 
-// Source is the memory of the control groups of workloads.
+// Source returns the source of samples of the memory of workloads' control groups.
 func Source() poll.Source {
 	s := poll.Source{Name: "memory", About: "memory of control groups: working set, limit, refaults, and how often it ran short", Grouped: true, Prompt: true, Interval: time.Second, Open: open}
 	s.Quantities = append(append(amounts(), quantity.Refaults), events()...)
 	return s
 }
 
-// keptFor is how long the counters of a group that is not found are remembered: it may be found
-// again, and must not count as new then.
+// keptFor is how long a group that is gone is remembered. If it comes back within that time, its
+// counters do not count from 0 as those of a new group.
 const keptFor = 10 * time.Minute
 
-// state is what is known of a group since the reading before.
+// state is what the last round found of a group.
 type state struct {
-	last *reading // nil: it could not be read
+	last *reading // nil: the group could not be read
 	seen time.Duration
 }
 
-// reader reads groups.
 type reader struct {
 	groups *hostfs.Root // the hierarchy of the memory controller
 	states map[poll.Group]state
-	// above has, for each group above those of workloads, its OOM kills as of the round before.
+	// above has the OOM kills of each parent of a workload's group, as of the previous round.
 	above   map[string]uint64
 	rounds  int
 	metrics *metric.Set
 	logger  *slog.Logger
 }
 
-// open opens the hierarchy of the memory controller, which version 1 mounts beside that of cpu.
+// open opens the hierarchy of the memory controller, which version 1 mounts apart from that of cpu.
 func open(c poll.Config) (poll.Reader, error) {
 	if c.Groups == nil {
 		return nil, fmt.Errorf("no control groups to read memory of: %w", trimtab.ErrUnsupported)
@@ -77,7 +75,7 @@ func open(c poll.Config) (poll.Reader, error) {
 
 const killsMetric = "trimtab_workload_oom_kills_total"
 
-// Unavailable says what version 1 does not tell.
+// Unavailable lists what version 1 does not report.
 func (r *reader) Unavailable() []string {
 	if r.groups.Filesystem() == hostfs.Cgroup1 {
 		return []string{"memory.high and OOM events of cgroups: they are of version 1, which has none"}
@@ -85,16 +83,15 @@ func (r *reader) Unavailable() []string {
 	return nil
 }
 
-// Close closes the hierarchy.
 func (r *reader) Close() error { return r.groups.Close() }
 
 // kills counts the kills of one round.
 type kills struct {
-	// below sums up, by the group above, what groups below it count. gone are the groups of
-	// workloads that went since the round before.
+	// Both are by parent group. below is the sum of the kills that the groups below counted in this
+	// round; gone are the groups of workloads that disappeared since the previous round.
 	below map[string]uint64
 	gone  map[string][]poll.Group
-	// more are kills that only the group above tells of, by instance.
+	// more are the kills that only a parent group counted, by instance.
 	more map[instance]uint64
 }
 
@@ -139,8 +136,8 @@ func (r *reader) Read(_ context.Context, groups []poll.Group) (all []*trimtab.Sa
 	return all, nil
 }
 
-// before returns the earlier reading of a group; nil: there is none to compare with. A group that
-// was made since the round before begins at 0.
+// before returns the previous reading of a group; nil: there is none to compare with. A group that was
+// created since the previous round has one whose counters are 0.
 func (r *reader) before(g poll.Group) *reading {
 	s, known := r.states[g]
 	switch {
@@ -152,7 +149,8 @@ func (r *reader) before(g poll.Group) *reading {
 	return &reading{counts: map[quantity.Quantity]uint64{}}
 }
 
-// forget finds the groups that went since the round before, and drops those that went long ago.
+// forget finds the groups that disappeared since the previous round, and drops those that are gone for
+// longer than keptFor.
 func (r *reader) forget(now map[poll.Group]bool, k *kills) {
 	at := hostfs.BootTime()
 	for g, s := range r.states {
@@ -168,8 +166,8 @@ func (r *reader) forget(now map[poll.Group]bool, k *kills) {
 	}
 }
 
-// askAbove reads the kills of the groups above. If exactly one group of a workload went below one,
-// kills that no other group counts are its own.
+// askAbove reads the kills that parent groups counted. If exactly one workload's group below a parent
+// disappeared, kills that no other group counted belong to it.
 func (r *reader) askAbove(groups []poll.Group, k *kills) {
 	now := map[string]uint64{}
 	look := func(up string) {
@@ -194,7 +192,7 @@ func (r *reader) askAbove(groups []poll.Group, k *kills) {
 	r.above = now
 }
 
-// tell counts and logs kills.
+// tell adds kills to the metric and logs them.
 func (r *reader) tell(all []*trimtab.Sample) {
 	for _, s := range all {
 		if s.Quantity == quantity.OOMKills && s.Missing == "" && s.Value > 0 {
@@ -211,8 +209,8 @@ func rise(before, after *reading, q quantity.Quantity) (uint64, bool) {
 	return n - min(n, then), ok && n >= then
 }
 
-// samples makes the samples of one group: from two readings in order, or from the error that
-// prevented one. What the kernel does not report is left out.
+// samples makes the samples of one group, from its previous and its new reading, or from the error that
+// prevented the new one. It leaves out what the kernel does not report.
 func samples(sample func(quantity.Quantity) *trimtab.Sample, before, after *reading, err error) (all []*trimtab.Sample) {
 	for _, q := range amounts() {
 		s := sample(q)
@@ -242,7 +240,7 @@ func samples(sample func(quantity.Quantity) *trimtab.Sample, before, after *read
 	return all
 }
 
-// fill sets the number of events since the reading before, or the refaults per second.
+// fill sets the number of events since the previous reading, or the refaults per second.
 func fill(s *trimtab.Sample, before, after *reading) {
 	if before == nil {
 		s.Missing = poll.First

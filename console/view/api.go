@@ -6,13 +6,13 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// This file is the language of /api/v1: what the page, the command line and
-// programs of others read. Every number that was not measured is absent or
+// This file has the types of /api/v1, which the pages, the command line and
+// other programs read. A number that was not measured is absent or
 // null, never 0; times are RFC 3339; errors are {"error": "verb object: cause"}
-// with a status that says whose they are: 400 a parameter or a command, 404 a
+// with a status that says what is wrong: 400 a parameter or a command, 404 a
 // name, 403 a Host or an origin that is not allowed, 413 and 415 a body, 501
-// what this process was not started with, 503 a bus out of reach, or too many
-// answers or streams that wait to be read; ask again later.
+// a function that this process was not started with, 503 (ask again later) a
+// bus out of reach, or too many answers or streams that wait to be read.
 
 // Bounds of what one answer holds.
 const (
@@ -50,8 +50,8 @@ type Status struct {
 	Paused    bool            `json:"paused"`
 	LeaseLeft trimtab.Seconds `json:"lease_left_s"`
 	Time      time.Time       `json:"time"`
-	// Leader holds the lock of the pool; Epoch is its term. Empty and 0 while
-	// nobody leads.
+	// Leader is the process with the lock of the pool, Epoch its term. Empty and 0 while
+	// there is no leader.
 	Leader string `json:"leader,omitempty"`
 	Epoch  uint64 `json:"epoch,omitempty"`
 	// NotReady has the reason of each part that is not ready, by the part's name.
@@ -69,7 +69,7 @@ type Status struct {
 	// what they ask of a person: bad (look now), note, ok, quiet.
 	Total  int            `json:"total"`
 	Counts map[string]int `json:"counts"`
-	// Offset is the place of the first row among Total.
+	// Offset is the index of the first row among Total.
 	Offset int `json:"offset"`
 	// Workloads are worst first.
 	Workloads []Row `json:"workloads"`
@@ -90,8 +90,8 @@ type Row struct {
 	Kind  string `json:"kind"`
 	// Since is the time at which State began; absent where it is not known.
 	Since time.Time `json:"since,omitzero"`
-	// Notes say what else bears on what it has until it ends, or somebody ends it: the limit
-	// of a group above.
+	// Notes are remarks on its allocation, such as on the limit of a control group above, and on its
+	// inputs.
 	Notes     []string `json:"notes,omitempty"`
 	Load      *float64 `json:"load,omitempty"`
 	LoadUpper *float64 `json:"load_upper,omitempty"`
@@ -102,7 +102,7 @@ type Row struct {
 	Performance *float64         `json:"performance,omitempty"`
 	Share       bool             `json:"performance_is_share,omitempty"`
 	Utility     *float64         `json:"utility,omitempty"`
-	// Shed is what a gate refuses of its requests now; nil: nothing, or no gate tells.
+	// Shed describes the requests that its gates refuse now; nil: none, or no gate reports any.
 	Shed *Shed `json:"shed,omitempty"`
 	// Budget is the error budget of the last 7 days, as far as it is known.
 	Budget  *Budget                    `json:"error_budget,omitempty"`
@@ -136,14 +136,14 @@ type Row struct {
 // Knob is one knob of a workload on a host.
 type Knob struct {
 	trimtab.KnobState
-	// Share is its part of the load, as far as the analyzer tells.
+	// Share is its part of the load, by the analyzer; nil: not known.
 	Share *float64 `json:"load_share,omitempty"`
-	// Bound tells that its host keeps the workload from more, by the newest decision.
+	// Bound: by the newest decision its host has no more to give.
 	Bound bool `json:"bound,omitempty"`
-	// Least tells that this instance binds: it has the least for what it serves.
+	// Least: of all instances, this one has the least for the load that it serves.
 	Least bool `json:"least,omitempty"`
-	// Silent is for how long nothing was heard of its host, for people; "": it
-	// speaks.
+	// Silent is how long its host has sent nothing, for people; "": the host
+	// reports.
 	Silent string `json:"silent,omitempty"`
 }
 
@@ -185,8 +185,8 @@ type Host struct {
 	Unmet []trimtab.Unmet `json:"unmet,omitempty"`
 	// Resources has its capacity and what it gives of each resource, the pool's resource first.
 	Resources []HostResource `json:"rooms"`
-	// Workloads and Instances count what runs there; Knobs what can be turned, and
-	// Problems those of them that cannot be used.
+	// Workloads and Instances count those that run there, Knobs their knobs, and
+	// Problems the knobs that cannot be used.
 	Workloads int `json:"workloads"`
 	Instances int `json:"instances"`
 	Knobs     int `json:"knobs"`
@@ -235,13 +235,13 @@ type Planned struct {
 	// ID names the plan; `trimtab apply` takes it.
 	ID string `json:"id"`
 	*trimtab.Plan
-	// Applicable tells that it recommends something, and that nothing of that is
-	// ReadOnly. ReadOnly says, by workload, why what it recommends cannot be written: a
-	// plan is applied as a whole or not at all.
+	// Applicable: the plan recommends something, and all of it can be written. ReadOnly says, by
+	// workload, why a recommendation cannot be written: a plan is applied as a whole or not at
+	// all.
 	Applicable bool              `json:"applicable"`
 	ReadOnly   map[string]string `json:"barred,omitempty"`
-	// Exceeds says that what it recommends does not fit the pool, with what all others
-	// have, where that is so.
+	// Exceeds says why the recommendations do not fit the pool beside what all others have; "":
+	// they fit.
 	Exceeds string `json:"exceeds,omitempty"`
 }
 
@@ -254,8 +254,8 @@ type Decision struct {
 	Time     time.Time      `json:"time"`
 	Cause    *trimtab.Cause `json:"cause"`
 	// Action.Why has the inputs with their ages, the bounds, the binding
-	// constraint and the alternatives. Of several instances it names no host, and
-	// Expect and Set are what the workload has and is to have over all of them.
+	// constraint and the alternatives. If the workload has several instances, Action names no
+	// host, and Expect and Set are the sums over all instances.
 	Action trimtab.Action `json:"action"`
 	// Moves are the instances that it moves, in order of host and instance; empty:
 	// Action is of the only one.
@@ -286,14 +286,14 @@ type Move struct {
 	Set      trimtab.Amount `json:"set"`
 	// Binding is the constraint that stopped more, of this one.
 	Binding trimtab.Binding `json:"binding,omitzero"`
-	// Status, Found and Reason are what its host answered; "": nothing yet.
+	// Status, Found and Reason are the answer of its host; "": there is none yet.
 	Status trimtab.Status `json:"status,omitempty"`
 	Found  trimtab.Amount `json:"found,omitzero"`
 	Reason string         `json:"reason,omitempty"`
 }
 
-// Effect is the performance before and after a decision. It tells what
-// followed, not what was the cause: the load may have changed too.
+// Effect is the performance before and after a decision. The decision need not
+// be the cause of a change: the load may have changed too.
 type Effect struct {
 	// Performance is one of the words above; within 1% of one another is
 	// [Same].

@@ -18,8 +18,8 @@ type Pipeline struct {
 	Stages  []StageState     `json:"stages"`
 	// Inputs lists the inputs that are missing, the one missing longest first.
 	Inputs []MissingInput `json:"missing_inputs"`
-	// Shed counts values that were lost on the way to this process because
-	// somebody was too slow, by kind; Unreadable those that could not be
+	// Shed counts, by kind, the values that were lost on the way to this process because
+	// a reader was too slow; Unreadable those that could not be
 	// decoded; Aside those that are stored in the stream UNREADABLE.
 	Shed       map[string]uint64 `json:"shed"`
 	Unreadable map[string]uint64 `json:"unreadable"`

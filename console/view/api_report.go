@@ -31,21 +31,20 @@ type Report struct {
 
 // Worth compares what a workload, or all of them, got with what they would have got without trimtab.
 type Worth struct {
-	// Minutes are those of which it is known whether the SLO was met, SLOMinutes those of
-	// them in which it was. Starved are those of them in which nothing was measured while the
-	// workload starved: it was not met.
+	// In Minutes it is known whether the SLO was met; in SLOMinutes of these it was. In Starved
+	// of these nothing was measured while the workload was starved: they count as not met.
 	Minutes    float64 `json:"minutes"`
 	SLOMinutes float64 `json:"slo_minutes"`
 	Starved    float64 `json:"starved_minutes,omitempty"`
 	// Hours is its allocation summed over KnownHours, in the resource's unit times hours.
 	Hours      float64 `json:"resource_hours"`
 	KnownHours float64 `json:"known_hours"`
-	// Compared are the minutes whose load and allocation are known too: over them the
-	// newest curve tells what was to be expected of what it had, and of its baseline,
-	// the limit from before trimtab. nil: there is no curve or no baseline.
+	// Compared is over the minutes whose load and allocation are known too: what the newest curve
+	// expects of the allocation, and of the baseline, the limit from before trimtab. nil: there
+	// is no curve or no baseline.
 	Compared *Comparison `json:"compared,omitempty"`
-	// Requests counts those that gates refused beside those in time; nil: none was refused, or no
-	// gate tells.
+	// Requests counts the requests that gates refused, and those in time; nil: none was refused, or
+	// no gate reports any.
 	Requests *Requests `json:"requests,omitempty"`
 }
 
@@ -75,8 +74,8 @@ type WorthOf struct {
 	Decisions int `json:"decisions"`
 	Worth
 	Budget *Budget `json:"error_budget,omitempty"`
-	// HeldBy names the autoscalers that turn it, so that trimtab only advises on it.
-	// Advised is what would have been better, and by how much; nil: it cannot be told.
+	// HeldBy names the autoscalers that set its limits, so that trimtab only advises on it.
+	// Advised compares what they gave with trimtab's advice; nil: that is not known.
 	HeldBy  []string `json:"held_by,omitempty"`
 	Advised *Advised `json:"advised,omitempty"`
 }
@@ -108,10 +107,10 @@ type Incident struct {
 	Workload string    `json:"workload"`
 	From     time.Time `json:"from"`
 	To       time.Time `json:"to"`
-	// Worst is the least performance; Share tells that it is a share of requests.
+	// Worst is the least performance; Share: it is a share of requests.
 	Worst float64 `json:"worst_performance"`
 	Share bool    `json:"performance_is_share,omitempty"`
-	// Ongoing tells that the newest report is in it.
+	// Ongoing: the newest report belongs to the incident.
 	Ongoing bool `json:"ongoing,omitempty"`
 }
 
@@ -123,9 +122,9 @@ type Budget struct {
 	// Left is the rest of the budget of that window: 1 untouched, 0 used up,
 	// less than 0 overdrawn.
 	Left float64 `json:"left"`
-	// Burn is how fast it is used, by the window that the rate is of ("5m", "1h",
-	// "6h"): at 1 it lasts exactly as long as it is for. A window of which less than
-	// half is known is left out.
+	// Burn is how fast the budget is used in each window ("5m", "1h", "6h"): at 1 the budget
+	// lasts exactly as long as its period. A window of which less than half is known is left
+	// out.
 	Burn map[string]float64 `json:"burn_rate"`
 }
 

@@ -58,7 +58,7 @@ type decisionLog struct {
 	newestOn map[string]*Decision
 }
 
-// spread is what a limit is divided over: this many workloads, each with one plan a round.
+// spread is the number of workloads among which a limit is divided, each with one plan a round.
 type spread struct {
 	round     time.Duration
 	workloads int
@@ -243,8 +243,8 @@ func (b *book) passed(p *trimtab.Plan) {
 	}
 }
 
-// find returns the place of the first decision of a step, or where it would
-// stand.
+// find returns the index of the first decision of a step, or where it would
+// be inserted.
 func (s *decisionLog) find(p newest.Position) int {
 	return sort.Search(len(s.decisions), func(i int) bool {
 		return s.decisions[i].position().Compare(p) >= 0
@@ -303,10 +303,9 @@ func (d *Decision) brief() *Decision {
 	return &b
 }
 
-// Decisions returns up to limit decisions on a workload that are older than
-// the one that before names (as Next of the page before; empty: from the
-// newest), newest first. ok is false for a workload that nobody named; the
-// error is that of a before that is none.
+// Decisions returns up to limit decisions on a workload, newest first: those that are older than
+// the one that before names (Next of the previous page; empty: from the
+// newest). ok is false for an unknown workload; the error says that before is invalid.
 func (v *Model) Decisions(workload, before string, limit int, now time.Time) (out Decisions, ok bool, err error) {
 	from, err := readCursor(before)
 	if err != nil {

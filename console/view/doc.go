@@ -1,6 +1,6 @@
-// Package view is what people are shown, derived from the values on the bus: a
-// read model, and the types of /api/v1 (api.go). It says numbers, states and
-// reasons in words, so that the page, the command line and programs of others
+// Package view derives what people see from the values on the bus: it has a
+// read model and the types of /api/v1 (api.go). It puts numbers, states and
+// reasons into words, so that the pages, the command line and other programs
 // say the same.
 //
 // A [Model] keeps the newest of everything and a bounded past: the last
@@ -11,14 +11,14 @@
 //	             performance of the first report at least one round after d),
 //
 // and per workload its reports at a resolution that falls with their age: four
-// points that leave one level become one, their mean, of the next. What it
-// forgets at a restart it reads again from the bus, as far as plans and
-// outcomes tell.
+// points that leave one level become one, their mean, of the next. After a
+// restart it reads plans and outcomes from the bus again; what they do not
+// contain is lost.
 //
-// Workloads stand worst first: those that miss their SLO, the least utility on
-// top. The package serves nothing (package console does), computes no allocation
-// and decides nothing. It asks the clock how old things are, and puts old
-// decisions in a file without a name.
+// The worst workload comes first: those that miss their SLO, by ascending
+// utility. The package serves nothing (package console does), computes no
+// allocation and decides nothing. It reads the clock for the ages of values, and
+// keeps old decisions in a file without a name.
 //
 //	v := view.New(view.Config{Pool: "cpu", …})
 //	stop, err := v.Follow(ctx, bus)

@@ -115,7 +115,7 @@ func (r *Requests) text() string {
 	return text + "."
 }
 
-// shed is what gates refused of each workload, beside what was in time.
+// shed lists, for each workload, the requests that gates refused, and those in time.
 func (r *Report) shed() Section {
 	s := Section{Title: "Requests refused by gates", Head: []string{"Workload", "Requests", "Refused", "By class", "In time, of all", "In time, of the answered"}}
 	for i := range r.Workloads {

@@ -26,7 +26,7 @@ const MakeGroup = "put the control groups of the pool's workloads, and nothing e
 // Draft returns what a configuration may say of a service that was found in spans, as
 // lines of a list of workloads; each has its reason. group is the control group that is
 // named like the service, and cores what its host has; without them, or with too few
-// requests for an SLO, the draft only watches. recommends tells that it does more.
+// requests for an SLO, the draft only watches. recommends: the draft does more than that.
 func Draft(row *Row, group string, cores float64) (lines []string, recommends bool) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	load := "no load yet"

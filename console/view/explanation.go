@@ -43,7 +43,7 @@ type Evidence struct {
 	Signals []HostSignal `json:"signals,omitempty"`
 }
 
-// Choice is what the planner chose by a model, what it rejected, and what came of it.
+// Choice is what the planner chose by a model, what it rejected, and the outcome.
 type Choice struct {
 	Model        string                `json:"model"`
 	Bounds       []float64             `json:"bounds"`
@@ -97,7 +97,7 @@ type Holds struct {
 	Pending  *trimtab.Amount `json:"pending,omitempty"`
 	Baseline *trimtab.Amount `json:"baseline,omitempty"`
 	Knob     string          `json:"knob,omitempty"`
-	// Kept tells that the newest round left it as it is, or that it is held: [Choice] is the change
+	// Kept: the newest round left the allocation as it is, or held it. [Choice] is then the change
 	// before that.
 	Kept bool `json:"kept,omitempty"`
 	// ReadOnly is why no plan of it could be applied, in mode recommend.

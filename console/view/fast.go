@@ -90,7 +90,7 @@ func (v *FastView) String() string {
 	return b.String()
 }
 
-// lenders names up to three of which most was borrowed.
+// lenders names up to three workloads from which most was borrowed.
 func lenders(from map[string]float64) string {
 	names := slices.SortedFunc(maps.Keys(from), func(a, b string) int { return cmp.Or(cmp.Compare(from[b], from[a]), cmp.Compare(a, b)) })
 	var parts []string

@@ -24,8 +24,8 @@ const (
 	nameRunes             = 22
 )
 
-// CallGraph is a drawing of which component calls which, coloured by what each
-// adds to the tail, and marked where one is short.
+// CallGraph is a drawing of which component calls which. The colour of a component
+// shows what it adds to the tail latency; a mark, that it needs more of a resource.
 type CallGraph struct {
 	Width, Height int
 	Nodes         []Node
@@ -52,8 +52,8 @@ type Node struct {
 	Heat  int
 	// Grew is its share of the growth of the tail, formatted; "": none.
 	Grew string
-	// Short says which resource the component lacks if it is a workload of its own; "": none that
-	// is known.
+	// Short names the resource of which the component, if it is a workload of its own, needs more;
+	// "": none, as far as is known.
 	Short string
 	// Title is the complete description.
 	Title string
@@ -81,8 +81,8 @@ type Edge struct {
 	Back bool
 }
 
-// CallGraph draws the call graph of c, and which of its components are workloads that are
-// short at now; nil: no calls between components were told.
+// CallGraph draws the call graph of c, and marks components that are workloads and need more of a
+// resource now; nil: c has no calls between components.
 func (v *Model) CallGraph(c *colocation.Contributions, now time.Time) *CallGraph {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -108,7 +108,7 @@ func (r *Row) shortage(resource string) string {
 	return ""
 }
 
-// shortBy is the part of its need that a workload may lack before it is called short.
+// shortBy is the part of its need by which a workload must have too little to be called short.
 const shortBy = 0.02
 
 // graphOf draws the call graph; short says what a component is short of, "": nothing.
@@ -281,8 +281,8 @@ func (g *CallGraph) say(nodes []*Node) {
 	}
 }
 
-// place sets X and Y: a column for each layer that has nodes, in it each node
-// near those that call it.
+// place sets X and Y: each layer with nodes is a column, and each node is near
+// its callers.
 func (g *CallGraph) place(nodes []*Node, byName map[string]*Node, calls []colocation.Call) {
 	columns := map[int][]*Node{}
 	for _, n := range nodes {

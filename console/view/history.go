@@ -41,8 +41,8 @@ type point struct {
 	many int16    // how many reports, at most maxMany
 	met  metShare // the share of these reports that met the SLO
 	v    [numColumns]float32
-	// refused is how many requests per second gates refused, by the place of their class among
-	// those of the series; nil: none, or no gate tells.
+	// refused is how many requests per second gates refused, by the index of their class in the
+	// series; nil: none, or no gate reports any.
 	refused *refusals
 }
 
@@ -57,7 +57,7 @@ const allMet, metUnknown metShare = 10_000, -1
 // series is the past of one workload.
 type series struct {
 	levels [levels][]point
-	// before are points from the time before this process, as decisions tell it.
+	// before are points from before this process began, taken from decisions.
 	before []point
 	// seen are the newest reports with allocation and performance.
 	seen []point
@@ -300,8 +300,8 @@ type History struct {
 	P50 []*float64 `json:"p50_s"`
 	P95 []*float64 `json:"p95_s"`
 	P99 []*float64 `json:"p99_s"`
-	// Refused is how many requests per second gates refused, by class; of classes of which some
-	// were refused in the time that is kept, and of the time since this process began.
+	// Refused is how many requests per second gates refused since this process began, by class.
+	// A class of which none were refused in the time that is kept is left out.
 	Refused map[string][]*float64 `json:"refused_per_second,omitempty"`
 }
 

@@ -86,8 +86,8 @@ func (s *state) binds(k *trimtab.KnobState, now time.Time) bool {
 	return d.several() && d.least != nil && d.least.KnobID == k.KnobID && !d.effective.Unlimited
 }
 
-// Spare is the part of its capacity that a host has free, of the resource of
-// which that is least; 2 where nothing was measured.
+// Spare is the free part of a host's capacity, the least over its resources; 2 if
+// nothing was measured.
 func (h *Host) Spare() float64 {
 	least := 2.0
 	for _, r := range h.Resources {
@@ -168,7 +168,7 @@ func boundOn(h *newest.Host, all *workloads) (n int) {
 	return n
 }
 
-// overfull names the first resource of which more is given out than there is.
+// overfull names the first resource of which more is given out than the host has.
 func overfull(rooms []HostResource) string {
 	for _, r := range rooms {
 		if r.Free != nil && *r.Free < 0 {

@@ -39,12 +39,13 @@ func (s *state) resources() []string {
 }
 
 // held is what a workload has of one resource, over its instances. The slowest
-// of them sets the tail, so instances with shares f_i of the load give as much as
+// instance sets the tail latency, so instances with shares f_i of the load give as much as
+// a single one with the allocation
 //
-//	effective = min_i a_i / f_i,  Σ f_i = 1     f_i = 1/n, unless an estimate tells
+//	effective = min_i a_i / f_i,  Σ f_i = 1     f_i by the estimate, 1/n without
 //
-// of one. As for the planner, an instance whose knob cannot be used, or whose host
-// is gone, serves nothing where there are others.
+// As for the planner, an instance whose knob cannot be used, or whose host
+// is gone, serves nothing if there are others.
 type held struct {
 	resource string
 	// knob is the one of an only instance, or else the first.
@@ -119,9 +120,8 @@ func (s *state) held(resource string, now time.Time) held {
 	return out
 }
 
-// loads are the shares of the load of a workload's instances: each that the
-// estimate tells of gets its part of what those together would have if all served
-// alike, the others 1/n.
+// loads are the shares of the load of a workload's n instances. An instance that the estimate does
+// not have gets 1/n; the others divide the rest in the ratio of the estimate.
 type loads struct {
 	reported []trimtab.LoadShare
 	n        float64 // instances

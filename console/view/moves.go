@@ -30,10 +30,10 @@ func together(actions []trimtab.Action) [][]*trimtab.Action {
 	return out
 }
 
-// mergeActions makes one decision of the actions on instances of a workload that
-// has several. It names no host, its amounts are what the workload has and is to
-// have over all instances, or the sums where the plan does not say, and its reason
-// is that of the first that something binds.
+// mergeActions joins the actions on several instances of a workload into one. That
+// action names no host. Its amounts are those of the whole workload by the plan, or the
+// sums over the instances if the plan has none; its reason is that of the first action
+// that a constraint limited.
 func mergeActions(its []*trimtab.Action) (a trimtab.Action, moves []Move) {
 	if len(its) == 1 && its[0].Of == nil {
 		return *its[0], nil

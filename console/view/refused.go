@@ -33,7 +33,7 @@ func (h *series) refusals(byClass map[string]float64) *refusals {
 	return out
 }
 
-// class returns the place of a class, and keeps it.
+// class returns the index of a class, and adds the class if it is new.
 func (h *series) class(name string) int {
 	i := slices.Index(h.classes, name)
 	if i < 0 && len(h.classes) == maxClasses-1 {
@@ -81,8 +81,8 @@ func meanRefused(points []point) *refusals {
 	return out
 }
 
-// began is the time of the oldest point of this process, in milliseconds since 1970: decisions of
-// the time before do not tell what was refused.
+// began is the time of the oldest point of this process, in milliseconds since 1970: points from
+// before are taken from decisions, which do not have the refused requests.
 func (h *series) began() int64 {
 	for i := levels - 1; i >= 0; i-- {
 		if l := h.levels[i]; len(l) > 0 {
@@ -122,8 +122,8 @@ func (h *series) refusedBy(points []point) map[string][]*float64 {
 type Requests struct {
 	// Refused counts those that gates refused, by class.
 	Refused map[string]float64 `json:"refused"`
-	// Came and Answered count those of the time in which it is known how many were in time, and
-	// InTime these. Answered are Came without the refused ones.
+	// Came, Answered and InTime count the requests of the time in which it is known how many were
+	// in time. Answered is Came less the refused requests.
 	Came     float64 `json:"came"`
 	Answered float64 `json:"answered"`
 	InTime   float64 `json:"in_time"`

@@ -15,7 +15,7 @@ import (
 // maxIncidents bounds those that a report lists, the longest first.
 const maxIncidents = 100
 
-// Report says what trimtab was worth from a time on:
+// Report compares, since a time, what workloads had with what their baselines would have given:
 //
 //	SLO minutes   Σ Δt [p_t >= SLO]                    measured
 //	by curve      Σ Δt [f(a_t / (l_t + h)) >= SLO]     of what it had, a_t
@@ -100,7 +100,7 @@ func (s *state) spans(since time.Time, round time.Duration) []stretch {
 	return out
 }
 
-// worth sums up what a workload got, and what it would have got.
+// worth sums up what a workload had, and what it would have had with its baseline.
 func (s *state) worth(spans []stretch, resource string, now time.Time, gaps *gaps) (w Worth) {
 	var curve *trimtab.Curve
 	if s.estimate.Value != nil {

@@ -37,8 +37,8 @@ type advisable struct {
 	unit, least, most float64
 }
 
-// advisable says who else turns the workload's size or number, as far as is known at
-// now. ok is false where what would be advised cannot be told.
+// advisable returns which autoscalers set the workload's size or number, as far as is known at
+// now. ok is false if trimtab has no advice on it.
 func (s *state) advisable(base *held, now time.Time) (a advisable, ok bool) {
 	size := 0.0
 	if base.readable > 0 && !base.total.Unlimited {
@@ -88,8 +88,8 @@ func (a *advisable) need(c *trimtab.Curve, load, slo float64) float64 {
 	return max(min(need, a.most), min(a.least, a.most))
 }
 
-// besides compares what a workload that others turn was given with what would have been
-// advised on the same load; nil: nobody else turns it.
+// besides compares what autoscalers gave a workload with trimtab's advice on the same load; nil:
+// none sets its limits.
 func (s *state) besides(spans []stretch, resource string, now time.Time) (by []string, out *Advised) {
 	base := s.main(resource, now)
 	a, ok := s.advisable(&base, now)

@@ -12,8 +12,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Shed is what a gate refuses of the requests to a workload, by the newest report, and what it
-// would take to refuse none.
+// Shed says how many requests to a workload its gates refuse, by the newest report, why, and how much
+// of the resource the workload would need to refuse none.
 //
 //	share = refused / load
 //	serve = allocation / cost of a request            at full use
@@ -31,17 +31,17 @@ type Shed struct {
 	// and LimitWhy what it is derived from. Nil: trimtab sets none, and the gate's own rule decides.
 	Limit    *float64 `json:"limit,omitempty"`
 	LimitWhy string   `json:"limit_why,omitempty"`
-	// Load, Allocation, Cost and Time are what the limit follows from: requests per second, the
-	// allocation of the pool's resource, its time for one request, and how long 95% of the answered
-	// requests take at most. Nil: not known.
+	// The limit follows from these four: requests per second, the allocation of the pool's resource,
+	// how much of it times seconds a request takes, and the 95th percentile of the latency of answered
+	// requests. Nil: not known.
 	Load       *float64         `json:"load,omitempty"`
 	Allocation *float64         `json:"allocation,omitempty"`
 	Cost       *float64         `json:"cost,omitempty"`
 	Time       *trimtab.Seconds `json:"p95_s,omitempty"`
-	// Needs is what would answer all within the SLO; nil: Unknown says why that is not known.
+	// Needs is the allocation that would meet the SLO; nil: Unknown says why that is not known.
 	Needs   *ShedNeeds `json:"needs,omitempty"`
 	Unknown string     `json:"needs_unknown,omitempty"`
-	// Work is the least that the arriving work takes, at full use; nil: not known.
+	// Work is the least allocation that can do the arriving work, fully used; nil: not known.
 	Work     *float64 `json:"work,omitempty"`
 	Resource string   `json:"resource"`
 }
@@ -54,20 +54,20 @@ type ShedClass struct {
 
 // ShedNeeds is an allocation at which a curve expects the SLO to be met under the present load.
 type ShedNeeds struct {
-	// Amount is that of the curve's mean, Least of its upper and Most of its lower bound at Level;
-	// a nil Most is beyond all that the curve knows.
+	// Amount is by the curve's mean, Least by its upper and Most by its lower bound, at the confidence
+	// Level. A nil Most is beyond the largest allocation of the curve.
 	Amount float64  `json:"amount"`
 	Least  float64  `json:"least"`
 	Most   *float64 `json:"most,omitempty"`
 	Level  float64  `json:"level"`
-	// Instances is the number of instances of the present size that have Amount together; 0: the
-	// workload is not known to have several.
+	// Instances is how many instances of the present size have Amount together; 0: the workload has
+	// only one, as far as is known.
 	Instances int `json:"instances,omitempty"`
 	// Has says that the workload has Amount already.
 	Has bool `json:"has_it,omitempty"`
 }
 
-// shed returns what is refused of the workload's requests now; nil: nothing, or nothing is known.
+// shed describes the requests of a workload that are refused now; nil: none are, or nothing is known.
 func (m *moment) shed(s *state) *Shed {
 	e := s.estimate.Value
 	if e == nil || m.silent(s) || e.LoadMissing() {
@@ -94,7 +94,7 @@ func (m *moment) shed(s *state) *Shed {
 	return out
 }
 
-// shedClasses lists the classes of which some are shed, the most first.
+// shedClasses lists the classes of which requests are refused, the largest number first.
 func shedClasses(byClass map[string]float64) (out []ShedClass) {
 	for _, class := range slices.Sorted(maps.Keys(byClass)) {
 		if v := byClass[class]; v > 0 {
@@ -131,8 +131,8 @@ func (m *moment) limited(out *Shed, s *state) {
 	}
 }
 
-// spares returns the allocation at which the curve expects the SLO to be met under the load of the
-// estimate, or why it is not known.
+// spares returns the allocation at which the curve expects the SLO to be met under the present load, or
+// why that is not known.
 func (s *state) spares(e *trimtab.Estimate, instances int) (*ShedNeeds, string) {
 	switch {
 	case !(s.Target > 0):
@@ -185,7 +185,7 @@ func (x *Shed) amount() string {
 	return text + " (" + x.classes() + ")"
 }
 
-// classes says how many are shed of each class, the most first.
+// classes says how many requests of each class are refused, the largest number first.
 func (x *Shed) classes() string {
 	var out []string
 	for i, c := range x.Classes {
@@ -206,12 +206,12 @@ func small(v float64) string {
 	return Percent(v)
 }
 
-// Lines say what is shed, why, by which limit, and what it would take not to: each a name and a text.
+// Lines returns pairs of a name and a text: what is shed, why, by which limit, and what would end it.
 func (x *Shed) Lines(now time.Time) [][2]string {
 	return [][2]string{{"sheds", strings.TrimPrefix(x.Text(now), "sheds ")}, {"why", x.Serves()}, {"limit of its gates", x.Limited()}, {"to shed none", x.ToShedNone()}}
 }
 
-// Serves says what the allocation answers, and what comes.
+// Serves says how many requests arrive, and how many of them the allocation can answer.
 func (x *Shed) Serves() string {
 	comes := "unknown how many requests come"
 	if x.Load != nil {
@@ -251,7 +251,7 @@ func (x *Shed) Limited() string {
 	return text
 }
 
-// ToShedNone says what it would take to shed nothing.
+// ToShedNone says how much of the resource the workload would need to shed nothing.
 func (x *Shed) ToShedNone() string {
 	n := x.Needs
 	if n == nil {

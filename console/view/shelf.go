@@ -54,8 +54,8 @@ type chunk struct {
 	segment *segment
 	at      int64
 	size    int
-	// seconds has the time of each decision that is kept, in s since 1970: the
-	// first ones go first. all is how many there were.
+	// seconds has the time of each decision that is kept, in s since 1970, oldest first: the
+	// oldest are dropped first. all is how many decisions the chunk had before that.
 	seconds []uint32
 	all     int
 	// last is the position of its newest decision among plans.
@@ -335,8 +335,8 @@ func (s *decisionLog) noteNewest(d *Decision, room int) {
 	delete(s.newestOn, oldest.Action.Resource)
 }
 
-// before yields the decisions that stand before p, the newest first, and reads
-// nothing from the shelf that does not. What is there is read when it is its turn.
+// before yields the decisions before p, the newest first. It reads chunks from the shelf one by
+// one, as they are needed.
 func (s *decisionLog) before(p newest.Position) iter.Seq[*Decision] {
 	return func(yield func(*Decision) bool) {
 		for i := s.find(p) - 1; i >= 0; i-- {

@@ -129,8 +129,8 @@ func (r *Row) matches(word string) bool {
 	return strings.Contains(strings.ToLower(r.Name), word)
 }
 
-// rank orders rows, worst first: those that miss their SLO, those whose data
-// or knob is in trouble, the good ones, those that nobody plans for.
+// rank orders rows, worst first: workloads that miss their SLO, then those whose data
+// or knob has a problem, then the good ones, then those that are not planned for.
 func rank(r *Row) int {
 	switch r.Kind {
 	case "bad":
@@ -165,7 +165,7 @@ const (
 	codeHeld     = "held"
 	codeStale    = "stale"
 	codeKnob     = "knob"
-	// It uses all that it has and waits, whatever its spans tell.
+	// It uses all that it has and its requests wait, whatever its spans say.
 	codeStarved = "starved"
 	// What is measured of it is more when things get worse, so that it says nothing.
 	codeDoubtful = "doubtful"
@@ -297,7 +297,7 @@ func (m *moment) notes(s *state) (all []string) {
 				continue
 			}
 			note := st.Note
-			// Its knob stands as high as that: a lower one is not bound.
+			// Only a knob that is set to that maximum is limited by it.
 			if st.Caps && st.Cap(k.Now).Equal(trimtab.Units(st.Most), capped) {
 				note = fmt.Sprintf("%s, gives %s", st.By, Sized(st.Most, k.Resource))
 			}
@@ -421,8 +421,8 @@ func (m *moment) loadAge(s *state) (age *trimtab.Seconds, stale bool) {
 	return &old, stale
 }
 
-// missingSince is when an estimate's hold began: when the first of the inputs
-// that it lacks was last there, if there is one.
+// missingSince returns since when an estimate has been held: when the first of its missing
+// inputs was last there.
 func (s *state) missingSince() time.Time {
 	since := s.since.hold
 	for _, m := range s.missing {
@@ -434,7 +434,7 @@ func (s *state) missingSince() time.Time {
 }
 
 // stateClass sorts states by what they ask of a person: "ok", "note" (look
-// when there is time), "bad" (look now), "quiet" (nobody plans for it).
+// when there is time), "bad" (look now), "quiet" (not planned for).
 func stateClass(code string) string {
 	switch code {
 	case codeOK:

@@ -16,7 +16,7 @@ type tally struct {
 	hours map[int64]*tallyHour
 }
 
-// tallyHour is one hour: moves by status, verdicts by what they come to.
+// tallyHour counts the moves of one hour by status, and the verdicts on them by judgement.
 type tallyHour struct {
 	moves    map[trimtab.Status]int
 	verdicts map[codes.Judgement]int

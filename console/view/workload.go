@@ -58,8 +58,8 @@ func (w *workloads) state(name string) *state {
 	return s
 }
 
-// evictFor lets a workload that was only discovered go where a configured one
-// needs its place.
+// evictFor drops a workload that was only discovered, if a configured one needs
+// the space.
 func (w *workloads) evictFor(name string) {
 	if w.all[name] != nil || len(w.all) < maxWorkloads {
 		return

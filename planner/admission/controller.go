@@ -86,7 +86,7 @@ type interval struct {
 	inService float64
 	// completed counts requests that ended in the service, from which its throughput is learned.
 	completed, failed int
-	// full is for how long requests waited.
+	// full is for how long at least one request waited.
 	full time.Duration
 }
 

@@ -36,13 +36,13 @@ type line struct {
 	emptied bool
 	// stood counts ticks with refusals since the line was last empty.
 	stood int
-	// strained is for how long the line still counts as one whose requests are about to be refused.
+	// strained is how much longer the line counts as one whose requests are about to be refused.
 	strained time.Duration
 }
 
-// strains is for how long a line counts as strained after a request of it was refused, or had waited
-// half as long as it may: cheaper answers end a queue at once, and it would be there again with the
-// next expensive ones.
+// strains is how long a line counts as strained after a request of it was refused, or had waited half as
+// long as it may. Cheaper answers end a queue at once; without this time the next expensive answers
+// would bring it back.
 const strains = 5 * time.Second
 
 // standing is the number of ticks with refusals, in a line that is never empty, that count as an
@@ -133,9 +133,8 @@ func (c *Controller) take(t *Ticket) {
 	c.queued--
 }
 
-// expected returns how long a ticket of this rank has to wait at least, if the service is as fast
-// as it recently was at best; 0 if unknown. More important requests that arrive later are not
-// counted.
+// expected returns the least time for which a ticket of this rank has to wait: at the highest recent
+// throughput, and if no more important request arrives later. 0: unknown.
 func (c *Controller) expected(rank int) time.Duration {
 	ahead := max(0, c.inService-c.limit()) + 1
 	for i := range rank + 1 {

@@ -31,12 +31,12 @@ type rule struct {
 
 	// Sums over ticks that decay: seconds in service, completions, and time.
 	inService, completed, time float64
-	// unloaded is S, in seconds; 0: unknown.
+	// unloaded is S of the package comment, in seconds; 0: unknown.
 	unloaded float64
 	// capacity is about the highest recent throughput, in completions per second; 0: unknown.
 	capacity float64
-	// When the current series of cuts of the limit began, this many requests were in service, with
-	// this service time.
+	// cutFrom requests were in service, with the service time cutTime, when the current series of cuts
+	// of the limit began.
 	cutFrom, cutTime float64
 	times            histogram
 	// calm and over are W without and with an overload, as of the last tick.

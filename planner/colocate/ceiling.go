@@ -18,7 +18,8 @@ func bin(load float64) int {
 	return int(math.Min(load*bins, bins))
 }
 
-// lower records that n was too much at a load, and so at every higher one.
+// lower records that jobs with n of the resource harmed the service at a load, and so would at every
+// higher load.
 func (c ceiling) lower(load, n float64) {
 	for b := bin(load); b < len(c); b++ {
 		if c[b] == 0 || n < c[b] {
@@ -27,7 +28,7 @@ func (c ceiling) lower(load, n float64) {
 	}
 }
 
-// raise records that n did no harm at a load, and so would not at a lower one.
+// raise records that jobs with n did no harm at a load, and so would not at a lower load.
 func (c ceiling) raise(load, n float64) {
 	for b := 0; b <= bin(load) && b < len(c); b++ {
 		if c[b] > 0 {

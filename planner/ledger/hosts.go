@@ -243,8 +243,8 @@ func (l *Ledger) Capacity(resource string, declared float64) float64 {
 	return l.Measured(resource, declared)
 }
 
-// Measured returns what the hosts have of a resource together, at most what is declared, which it is
-// while one of them does not report it.
+// Measured returns how much of a resource all hosts have together, and at most the declared amount. It
+// returns the declared amount while a host with a knob of the resource does not report its capacity.
 func (l *Ledger) Measured(resource string, declared float64) float64 {
 	var all []float64 // added up in one order, whatever that of the map
 	for _, h := range l.hosts {
@@ -255,7 +255,7 @@ func (l *Ledger) Measured(resource string, declared float64) float64 {
 		}
 	}
 	if len(all) == 0 {
-		return declared // nobody says, as while no instance is there that had a knob
+		return declared // no host reports it, as when no instance with a knob is left
 	}
 	slices.Sort(all)
 	sum := 0.0

@@ -12,14 +12,14 @@ import (
 // Such a member has no queue that grows without end: with any share it answers a part of its
 // requests in time, and the others are refused before they reach it.
 
-// prefers is the fraction of its worth that the work of a member loses if the member is not served
-// in full yet, for an objective that chooses. So members whose work is worth about the same do not
-// change places with every report.
+// prefers lowers the utility of a member that is not served in full yet, as a fraction of it, for an
+// objective that chooses whom to serve. So two members of nearly the same utility do not swap with every
+// report.
 const prefers = 0.1
 
-// limits reports whether the requests of every member that has to be lowered can be refused: those
-// that want more than their entitlement. Others without a limit get all that they want, as long as
-// the least shares of those with a limit leave room for it.
+// limits reports whether the pool can be divided by refusing requests: every member that wants more
+// than its entitlement has a limit, and the other members without one can have all that they want
+// beside the least shares of those with a limit.
 func (d *decision) limits() bool {
 	most, limited, sum := 1.0, false, 0
 	if d.admitted() {
@@ -56,7 +56,7 @@ func (d *decision) admitted() bool {
 	return false
 }
 
-// forget ends what was decided in the other way to divide the pool.
+// forget clears the state of the other way to divide the pool (choose.go).
 func (d *decision) forget() {
 	d.state.ChoseAt, d.state.AskedAt, d.state.Capping = time.Time{}, time.Time{}, false
 	for i := range d.Members {
@@ -64,8 +64,7 @@ func (d *decision) forget() {
 	}
 }
 
-// admit sets the share of each member by the objective where that is due, and which members are
-// served only in part.
+// admit divides the pool again if that is due, and marks the members that are served only in part.
 func (d *decision) admit() {
 	if !d.admitted() {
 		d.forget()
@@ -89,7 +88,7 @@ func (d *decision) admit() {
 	}
 	for i := range d.Members {
 		m := &d.Members[i]
-		most := full // of its share, up to which a member wants no more than it has
+		most := full // a member that wants more than this part of its share is served in part
 		if m.State.Admitted && !m.State.Partial {
 			most = fuller
 		}
@@ -97,9 +96,9 @@ func (d *decision) admit() {
 	}
 }
 
-// parts divides the pool: by the objective if it weighs utilities, which are proportional to the
-// share of a member's requests that is answered, else by entitlement. What this leaves goes to the
-// members that want more.
+// parts divides the pool: by the objective if it weighs utilities, else by entitlement. The utility of
+// a member is proportional to the share of its requests that is answered. The rest of the pool goes to
+// the members that want more.
 func (d *decision) parts() []int {
 	prob := &policy.Problem{Units: d.Units, Unit: d.Unit, Groups: d.Groups, Stop: d.Stop}
 	size, entitled, share := make([]int, len(d.Members)), make([]int, len(d.Members)), make([]int, len(d.Members))
@@ -129,8 +128,8 @@ func (d *decision) parts() []int {
 	return share
 }
 
-// hand adds what is left of the pool to the shares that are below their sizes, in proportion to the
-// entitlements.
+// hand divides the rest of the pool among the members whose shares are below their sizes, in proportion
+// to the entitlements.
 func (d *decision) hand(share, size []int) {
 	units := d.Units
 	for _, s := range share {

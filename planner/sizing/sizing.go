@@ -1,15 +1,15 @@
-// Package sizing says which memory limit an instance should have, from what it uses and needs:
+// Package sizing computes the memory limit of an instance from its use and its need:
 //
 //	limit = need · (1 + margin),   within [min, max] of the operator
 //	        at least use · (1 + margin), and at least the limit in force while the need is not learnt
 //	        at least 1.2 · limit in force while the instance is short of memory
 //
-// An instance is short of memory if it met its limit or memory.high with a working set near it, waited
-// for memory, or was killed for want of it. What is unknown lowers nobody: without a need there is no
-// limit. An instance without a limit is only asked to get one.
+// An instance was short of memory if the kernel killed a process of it, or if its working set was near
+// its limit and it met the limit or memory.high, or waited for memory, or would soon have reached the
+// limit. The analyzer finds that out and says when it was last so (quantity.MemoryNeed).
 //
-// The package decides one instance at a time. The planner's guard bounds the steps, and the host
-// refuses limits that exceed its memory together, and those below what is in use.
+// The package decides one instance at a time and only computes. The planner's guard bounds the steps;
+// the host refuses a limit below the use, and limits that together exceed its memory.
 package sizing
 
 import (
@@ -22,16 +22,17 @@ import (
 )
 
 const (
-	// grow is by how much the limit of an instance that is short of memory rises at least.
+	// grow is the least factor by which the limit of an instance that is short of memory rises.
 	grow = 1.2
 	// recent is how long a shortage counts after it was last seen.
 	recent = 15 * time.Second
-	// underWay is how old a reading may be when it comes: one from just before the limit was set says
-	// nothing of that.
+	// underWay is how old a reading may be when it arrives. A shortage that is seen within underWay of a
+	// new limit may have occurred under the old one, and does not count.
 	underWay = time.Second
 )
 
-// Bounds are the operator's: bytes, and the part of the need that a limit has above it.
+// Bounds are set by the operator: Min and Max in bytes, and Margin, how far a limit is above the need,
+// as a part of the need.
 type Bounds struct {
 	Min, Max, Margin float64
 }
@@ -41,18 +42,19 @@ func (b *Bounds) Valid() bool {
 	return b.Min > 0 && b.Max >= b.Min && b.Max <= 1<<60 && b.Margin >= 0 && b.Margin <= 10
 }
 
-// Size is a limit, and why.
+// Size is a limit and the reason for it.
 type Size struct {
-	// Limit is in bytes. Learnt says that it may be below the limit in force.
+	// Limit is in bytes. Learnt says that the need is learnt, so that Limit may be below the limit in
+	// force.
 	Limit  float64
 	Learnt bool
-	// Short: the instance is short of memory, so that the limit must not wait for a round.
+	// Short: the instance is short of memory, so that its limit is raised at once.
 	Short bool
 	Why   string
 }
 
-// Of returns the limit for an instance with a need and a limit in force, which was set at a time: only a
-// shortage seen after that asks for more.
+// Of returns the limit for an instance that needs n and has the limit has, which was set at the time
+// set: only a shortage after that raises the limit again.
 func (b *Bounds) Of(now, set time.Time, n *quantity.MemoryNeed, has trimtab.Amount) Size {
 	s := Size{Limit: math.Max(n.Need, n.Use) * (1 + b.Margin), Learnt: n.Unlearnt == "", Short: short(now, set, n)}
 	s.Why = fmt.Sprintf("its working set is %s, it needs up to %s, and the margin is %.3g%%", show(n.Use), show(n.Need), 100*b.Margin)
@@ -84,7 +86,7 @@ func (b *Bounds) Of(now, set time.Time, n *quantity.MemoryNeed, has trimtab.Amou
 	return s
 }
 
-// short reports whether an instance was short of memory lately, and since its limit was set.
+// short reports whether an instance was short of memory in the last 15 s, and after its limit was set.
 func short(now, set time.Time, n *quantity.MemoryNeed) bool {
 	for _, at := range []*time.Time{n.Short, n.Killed} {
 		if at != nil && !at.After(now.Add(recent)) && now.Sub(*at) <= recent && at.Sub(set) > underWay {

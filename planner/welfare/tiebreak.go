@@ -46,7 +46,7 @@ func (s TieBreak) Solve(p *policy.Problem) (policy.Solution, error) {
 	return sv.answer, nil
 }
 
-// secure moves the units that the answer does not need.
+// secure spends the units that the objective's answer does not need on certainty; see [TieBreak].
 func (s *solver) secure() {
 	l := newLevels(s.readAt(func(b trimtab.Band) float64 { return b.Lower }))
 	for i, j := range s.known {
