@@ -184,7 +184,7 @@ func (ks *knobs) undone(h *managed, before trimtab.Amount) bool {
 		return false
 	}
 	if h.can.remote() {
-		return true // an instance that was made again has no entry
+		return h.can.Forgot == nil || !h.can.Forgot() // an instance that was made again has no entry
 	}
 	now := whereIs(&h.can)
 	return h.written != nil && now != nil && os.SameFile(h.written, now)

@@ -65,6 +65,10 @@ type Traits struct {
 	// Kubernetes, where another program may begin to set the same limit at any time. The actuator
 	// then calls MayWrite at every heartbeat.
 	Hopeless func(ctx context.Context) string
+	// Forgot reports whether the server of a remote knob has lost what was set there, as a restart
+	// does. That the last Read found the baseline then does not mean that another program put it
+	// back.
+	Forgot func() bool
 	// Version identifies the state that Read returned last, for a knob whose server counts changes;
 	// "": none was read. If a value was changed and changed back, the version differs, so that a
 	// plan made before does not overwrite it.

@@ -17,6 +17,8 @@ import (
 type Concurrency struct {
 	// Servers of a HAProxy, which queues what is more.
 	HAProxy *HAProxy `yaml:"haproxy"`
+	// Circuit breaker of an Envoy, which refuses what is more.
+	Envoy *Envoy `yaml:"envoy"`
 	// Admin address of its trimtab gate: http://HOST:PORT, or unix:/PATH.
 	Gate string `yaml:"gate"`
 	// Least that it, or each server, may have in service. Left out: 1.
@@ -37,6 +39,14 @@ type HAProxy struct {
 	Server string `yaml:"server"`
 }
 
+// Envoy says which limit of which Envoy.
+type Envoy struct {
+	// Its admin address: http://HOST:PORT, or unix:/PATH. Its runtime needs a layer of type admin_layer.
+	Admin string `yaml:"admin"`
+	// Runtime key of the limit: circuit_breakers.CLUSTER.default.max_requests, or max_connections for a cluster that is to queue what is more.
+	Key string `yaml:"key"`
+}
+
 // fill sets what was left out.
 func (c *Concurrency) fill() {
 	if c == nil {
@@ -53,6 +63,8 @@ func (k *Knob) Admission() (kind, root, path string, ok bool) {
 	switch {
 	case c == nil:
 		return "", "", "", false
+	case c.Envoy != nil:
+		return "envoy", c.Envoy.Admin, c.Envoy.Key, true
 	case c.HAProxy == nil:
 		return "gate", "", c.Gate, true
 	case c.HAProxy.Server == "*":
@@ -64,18 +76,26 @@ func (k *Knob) Admission() (kind, root, path string, ok bool) {
 // checkConcurrency checks what limits requests.
 func (k *Knob) checkConcurrency(v *validator, where string) {
 	c, at := k.Concurrency, where+"."+trimtab.Concurrency
-	if c == nil || v.lost(at+".haproxy", at+".gate") {
+	if c == nil || v.lost(at+".haproxy", at+".envoy", at+".gate") {
 		return
 	}
+	var named []string
+	for _, kind := range []string{"haproxy", "envoy", "gate"} {
+		if v.has(at + "." + kind) {
+			named = append(named, kind)
+		}
+	}
 	switch {
-	case c.HAProxy == nil && !v.has(at+".gate"):
-		v.fail(at, "concurrency has neither haproxy nor gate", "write haproxy: {socket: /run/haproxy/admin.sock, backend: NAME, server: NAME}, or gate: unix:/PATH")
-	case c.HAProxy != nil && v.has(at+".gate"):
-		v.fail(at+".gate", "concurrency has both haproxy and gate", "one of them limits the requests: remove the other")
+	case len(named) > 1:
+		v.fail(at+"."+named[1], "concurrency has both "+named[0]+" and "+named[1], "one of them limits the requests: remove the other")
 	case c.HAProxy != nil:
 		c.HAProxy.check(v, at+".haproxy")
+	case c.Envoy != nil:
+		c.Envoy.check(v, at+".envoy")
+	case len(named) == 0:
+		v.fail(at, "concurrency has neither haproxy, envoy nor gate", "write haproxy: {socket: /run/haproxy/admin.sock, backend: NAME, server: NAME}, envoy: {admin: http://HOST:PORT, key: KEY}, or gate: unix:/PATH")
 	default:
-		checkGate(v, at+".gate", c.Gate)
+		checkAdmin(v, at+".gate", "gate", c.Gate, "write the --admin address of its trimtab gate")
 	}
 	full := *c // what was left out is set once all is checked
 	full.fill()
@@ -120,13 +140,34 @@ func isAddress(s string) bool {
 	return err == nil && u.Host == s && u.Hostname() != "" && u.Port() != "" && !strings.Contains(s, "*")
 }
 
-func checkGate(v *validator, at, text string) {
+func (e *Envoy) check(v *validator, at string) {
+	if !v.lost(at + ".admin") {
+		checkAdmin(v, orSection(v, at, "admin"), "admin", e.Admin, "write the address of `admin` in Envoy's bootstrap")
+	}
+	if !isBreaker(e.Key) && !v.lost(at+".key") {
+		v.fail(orSection(v, at, "key"), fmt.Sprintf("key %q is no limit of requests in Envoy's runtime", clip(e.Key)), "write circuit_breakers.CLUSTER.default.max_requests")
+	}
+}
+
+// isBreaker reports whether a runtime key of Envoy limits what is in service, as actuator/envoy does.
+func isBreaker(key string) bool {
+	cluster, ok := strings.CutPrefix(key, "circuit_breakers.")
+	for _, setting := range []string{".default.max_requests", ".default.max_connections", ".high.max_requests", ".high.max_connections"} {
+		if name, found := strings.CutSuffix(cluster, setting); ok && found {
+			return name != "" && len(name) <= 200 && strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '*' }) < 0
+		}
+	}
+	return false
+}
+
+// checkAdmin checks the address of an admin API, which key names.
+func checkAdmin(v *validator, at, key, text, hint string) {
 	file, unix := strings.CutPrefix(text, "unix:")
 	host, tcp := strings.CutPrefix(strings.TrimSuffix(text, "/"), "http://")
 	if unix && filepath.IsAbs(file) && len(file) <= maxSocketPath && !strings.ContainsAny(file, "\x00\n*") || tcp && isAddress(host) {
 		return
 	}
-	v.fail(at, fmt.Sprintf("gate %q is neither http://HOST:PORT nor unix:/PATH", clip(text)), "write the --admin address of its trimtab gate")
+	v.fail(at, fmt.Sprintf("%s %q is neither http://HOST:PORT nor unix:/PATH", key, clip(text)), hint)
 }
 
 // limitedTwice refuses two workloads behind one limit of requests.
@@ -145,7 +186,7 @@ func limitedTwice(v *validator) {
 		for _, j := range before[of] {
 			other := &v.config.Workloads[j]
 			if k.Concurrency.sharedWith(other.Knob.Concurrency) && (k.Host == "" || other.Knob.Host == "" || k.Host == other.Knob.Host) {
-				v.fail(fmt.Sprintf("workloads[%d].knob.concurrency", i), fmt.Sprintf("requests to %q are limited there too", clip(other.Name)), "one limit has one workload: name another server or gate")
+				v.fail(fmt.Sprintf("workloads[%d].knob.concurrency", i), fmt.Sprintf("requests to %q are limited there too", clip(other.Name)), "one limit has one workload: name another server, key or gate")
 				break
 			}
 		}

@@ -208,7 +208,7 @@ func (p *Pool) checkFurther(v *validator) {
 			continue
 		}
 		if trimtab.ResourceOf(name).Apart {
-			v.fail(at, fmt.Sprintf("%s is shared by no pool", name), fmt.Sprintf("write it in a knob: %s: {haproxy: …}, or {gate: …}", name))
+			v.fail(at, fmt.Sprintf("%s is shared by no pool", name), fmt.Sprintf("write it in a knob: %s: {haproxy: …}, {envoy: …} or {gate: …}", name))
 			continue
 		}
 		if !(c > 0 && c <= 1e15) {

@@ -160,7 +160,7 @@ type Knob struct {
 	Resources map[string]Bounds `yaml:"resources"`
 	// Network interface that only this workload sends through; trimtab limits its rate.
 	Interface *Interface `yaml:"interface"`
-	// How many requests it has in service at once, where something before it limits them: a HAProxy or a trimtab gate. When a lease ends or trimtab stops, the limit of before comes back: that of HAProxy, or none at a gate.
+	// How many requests it has in service at once, where something before it limits them: a HAProxy, an Envoy or a trimtab gate. When a lease ends or trimtab stops, the limit of before comes back: that of HAProxy or Envoy, or none at a gate.
 	Concurrency *Concurrency `yaml:"concurrency"`
 	// A local service whose worker processes are started and stopped.
 	Process *Process `yaml:"process"`

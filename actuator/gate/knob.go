@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/adminapi"
 )
 
 // Lease is the time after which an envelope expires unless it is renewed. An actuator reads its
@@ -44,7 +45,7 @@ func Kind() actuator.Kind {
 	return actuator.Kind{
 		Name: "gate", Resources: []string{trimtab.Concurrency},
 		Probe: func(at actuator.Location) (actuator.Location, error) {
-			_, _, err := dialed(at.Path)
+			_, _, err := adminapi.Dialed(at.Path)
 			return at, err
 		},
 		Find: func(context.Context, actuator.Location) ([]actuator.Instance, error) {
@@ -59,7 +60,7 @@ func Kind() actuator.Kind {
 
 // Open checks the URL. It does not connect: Probe reports whether the gate answers.
 func Open(c Config) (*Limit, error) {
-	if _, _, err := dialed(c.URL); err != nil {
+	if _, _, err := adminapi.Dialed(c.URL); err != nil {
 		return nil, err
 	}
 	return &Limit{config: c, kept: trimtab.Unlimited()}, nil
@@ -95,7 +96,7 @@ func (k *Limit) Resource() string { return trimtab.Concurrency }
 // Location returns the gate's address as its identity. It is not a file: that a gate has lost its
 // envelope does not mean that another program changed it.
 func (k *Limit) Location() (string, error) {
-	network, address, err := dialed(k.config.URL)
+	network, address, err := adminapi.Dialed(k.config.URL)
 	return path.Join("/gate", network, address), err
 }
 

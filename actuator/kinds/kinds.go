@@ -13,6 +13,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/actuator/cpufreq"
 	"github.com/trimtab/trimtab/actuator/cpuset"
+	"github.com/trimtab/trimtab/actuator/envoy"
 	"github.com/trimtab/trimtab/actuator/freezer"
 	"github.com/trimtab/trimtab/actuator/gate"
 	"github.com/trimtab/trimtab/actuator/haproxy"
@@ -39,6 +40,7 @@ func In(rdt resctrl.Host, cluster kubernetes.Cluster) []actuator.Kind {
 		process.Kind(),
 		haproxy.Kind(),
 		gate.Kind(),
+		envoy.Kind(),
 		kubernetes.Pods(cluster),
 		kubernetes.Scales(cluster),
 	}

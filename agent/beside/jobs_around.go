@@ -215,8 +215,8 @@ type groupTimes struct{ used, waited time.Duration }
 // time for which something in it may wait.
 const mostIdle = 0.01
 
-// times reads the counters of all services. It leaves out a service of which one cannot be read: only
-// version 2 tells the pressure of a group.
+// times reads the counters of all services. It leaves out a service if one of its groups cannot be
+// read, as on version 1, where groups have no pressure.
 func (a *around) times() map[string]groupTimes {
 	root, err := hostfs.OpenRoot(a.root)
 	if err != nil {

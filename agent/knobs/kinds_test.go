@@ -23,7 +23,8 @@ var update = flag.Bool("update", false, "rewrite the table of kinds in CONTRIBUT
 
 func TestEachKindIsWholeAndKnowsItsOwnKnobsAlone(t *testing.T) {
 	all := kinds.All()
-	names, paths := map[string]bool{}, map[string]string{"haproxy": "b/w", "gate": "unix:/w"}
+	names, paths := map[string]bool{}, map[string]string{"haproxy": "b/w", "gate": "unix:/w", "envoy": "circuit_breakers.w.default.max_requests"}
+	roots := map[string]string{"envoy": "unix:/w"}
 	for i, k := range all {
 		if k.Name == "" || names[k.Name] || len(k.Resources) == 0 || k.Probe == nil || k.Find == nil || k.Open == nil || k.Reopen == nil {
 			t.Errorf("kind %q: %+v", k.Name, k)
@@ -33,7 +34,7 @@ func TestEachKindIsWholeAndKnowsItsOwnKnobsAlone(t *testing.T) {
 			continue // its knobs are opened where there is a cluster: actuator/kubernetes
 		}
 		for _, resource := range k.Resources {
-			knob, err := k.Open(actuator.Location{Root: t.TempDir(), Path: cmp.Or(paths[k.Name], "w")}, resource)
+			knob, err := k.Open(actuator.Location{Root: cmp.Or(roots[k.Name], t.TempDir()), Path: cmp.Or(paths[k.Name], "w")}, resource)
 			if err != nil || knob.Resource() != resource {
 				t.Fatalf("%s: %v, %v, want a knob of %s", k.Name, knob, err, resource)
 			}
@@ -61,7 +62,7 @@ func TestEachKindIsWholeAndKnowsItsOwnKnobsAlone(t *testing.T) {
 		}
 	}
 	var cfg config.Config
-	for _, c := range []config.Concurrency{{HAProxy: &config.HAProxy{}}, {Gate: "unix:/w"}} {
+	for _, c := range []config.Concurrency{{HAProxy: &config.HAProxy{}}, {Envoy: &config.Envoy{}}, {Gate: "unix:/w"}} {
 		if name, _, _, ok := (&config.Knob{Concurrency: &c}).Admission(); !ok || !names[name] {
 			t.Errorf("the file may name a knob of kind %q, and there is none", name)
 		}

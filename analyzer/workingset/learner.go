@@ -21,7 +21,7 @@ const (
 	restart = 0.5
 	// enough is the history after which the need is learnt.
 	enough = time.Hour
-	// asked is what a kill adds to the limit that was in force, as a part of it.
+	// asked is how far the need after a kill exceeds the limit in force at the kill, as a part of it.
 	asked = 0.2
 )
 

@@ -385,6 +385,8 @@ func adviceOf(kind, other string) string {
 	switch kind {
 	case "haproxy":
 		return "HAProxy needs `stats socket PATH level admin`, which trimtab's user may write, and a backend and server of that name"
+	case "envoy":
+		return "Envoy needs that admin address, where this host reaches it, and `admin_layer: {}` as the last of its layered_runtime"
 	case "gate":
 		return "run `trimtab gate` with that admin address, where this host reaches it"
 	}

@@ -143,7 +143,7 @@ func (all All) Shared() bool {
 	return len(all) > 0 && !slices.ContainsFunc(all, func(i Instance) bool { return !i.Held.Shared })
 }
 
-// Left returns what a quota leaves for all of them together beside what they have.
+// Left returns how much all instances together may still get under their common quota.
 func (all All) Left() float64 {
 	least := math.Inf(1)
 	for i := range all {

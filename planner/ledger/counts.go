@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Counts is what each knob of one resource counts as. It is valid until the ledger reads another
-// holding or outcome.
+// Counts has the amount with which each knob of one resource counts. It is valid until the ledger
+// reads another holding or outcome.
 type Counts struct {
 	// of are in the order of the names of all knobs, 0 for one of another resource; sites are the
 	// indices of their hosts.
 	of    []float64
 	sites []int32
-	// capacity is what each host reports that it has, +Inf where it reports nothing; nil with a
-	// single host, which has what the pool has.
+	// capacity is the capacity that each host reports, +Inf if it reports none; nil with a
+	// single host, which has the capacity of the pool.
 	capacity []float64
 	// nodes marks the sites that are nodes: limits there may exceed what the node has, and count
 	// in full, since no planner may give out more than the pool has.
@@ -108,7 +108,7 @@ func (c *Counts) Headroom() []float64 {
 	return left
 }
 
-// Rest is what is left beside the knobs of a resource, of an amount and on each host. Take keeps
+// Rest is the amount of a resource that its knobs leave, of a total and on each host. Take keeps
 // it up to date.
 type Rest struct {
 	// Idle is as [Counts.Left], Headroom as [Counts.Headroom].

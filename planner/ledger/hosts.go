@@ -33,7 +33,7 @@ type host struct {
 	// another pool, and holdings counts the holdings.
 	knobs, listing []*Knob
 	holdings       uint64
-	// at is the place of its site among all, renews and lost how it stands; see stand.
+	// at is the index of its site; renews and lost are its state, see stand.
 	at int
 	// nodes are the sites of its nodes, with what each has by resource.
 	nodes        map[int]map[string]float64
@@ -51,8 +51,8 @@ func (l *Ledger) host(name string) *host {
 	return h
 }
 
-// Duplicate reports whether two agents claim to be the host of a knob: their reports cannot be told
-// apart.
+// Duplicate reports whether two agents use the name of a knob's host. Their reports then cannot be
+// told apart.
 func (l *Ledger) Duplicate(k *Knob, now time.Time) bool {
 	return k.host.incarnations.Duplicate(now, l.Lease)
 }
@@ -109,8 +109,8 @@ func (l *Ledger) Watch(now time.Time) {
 	}
 }
 
-// flaps reports whether a host was lost repeatedly until lately: each time it is back another
-// knob would get what it lends, and lose it when the host is lost once more.
+// flaps reports whether a host was recently lost more than once. Whenever it came back, another
+// knob would get what it lends, and lose that when the host is lost again.
 func (l *Ledger) flaps(h *host, now time.Time) bool {
 	return h.again && now.Sub(h.lostAt) <= l.Steady
 }
@@ -138,8 +138,8 @@ func (l *Ledger) renews(h *host, now time.Time) bool {
 	return now.Sub(from) <= l.Lease/2
 }
 
-// endsSoon reports whether the lease that a host reported has a quarter left, or less: what it
-// lends must be taken back now.
+// endsSoon reports whether at most a quarter of the lease that a host reported is left, so that
+// others must now give back what it lends.
 func (l *Ledger) endsSoon(h *host, now time.Time) bool {
 	return !h.ends.IsZero() && h.ends.Sub(now) <= l.Lease/4
 }

@@ -46,7 +46,7 @@ type Ledger struct {
 	epoch  uint64
 	since  time.Time
 	issued []issued
-	// states is when it was last found out how the hosts stand; see stand.
+	// states caches the time for which the states of the hosts are known; see stand.
 	states hostStates
 	// siblings are the knobs of one resource of one workload, sorted, except for the keys in
 	// disorder, to which knobs were added since.
@@ -74,9 +74,9 @@ func kinOf(id *trimtab.KnobID) kin { return kin{id.Workload, id.Resource} }
 type Knob struct {
 	trimtab.KnobID
 	host *host
-	// at is its place among all, once these are listed; site is what bounds it.
+	// at is its index once all knobs are listed; site is the site whose capacity bounds it.
 	at, site int
-	// Held is what was last heard of it.
+	// Held is the newest report of it.
 	Held trimtab.KnobState
 	// Fresh: it appeared while other instances of the workload existed; the caller that has given
 	// it its share clears this.
@@ -84,10 +84,10 @@ type Knob struct {
 	// Owes: its host refused to lower it (it may lower only so many at a time), so that it has
 	// more than it was to have.
 	Owes bool
-	// Takes is what it takes of the pool while it has no limit and keeps none, in the resource's
-	// unit; nil: Most.
+	// Takes is how much of the pool it counts for while it has no limit and is to have none, in the
+	// resource's unit; nil: Most.
 	Takes *float64
-	// most is what is declared to stand for no limit.
+	// most is the declared amount that a knob without a limit counts for.
 	most float64
 	// order is that of the message that Held.Now and Effective come from.
 	order order
@@ -116,8 +116,7 @@ func (a StepID) compare(b StepID) int {
 	return cmp.Or(cmp.Compare(a.Epoch, b.Epoch), cmp.Compare(a.Sequence, b.Sequence), cmp.Compare(a.Step, b.Step))
 }
 
-// order tells later messages of one host from earlier ones: by the plan that the host had
-// accepted, then by its clock.
+// order compares two messages of one host: by the plan that the host had accepted, then by its clock.
 type order struct {
 	epoch, sequence uint64
 	time            time.Time
@@ -153,8 +152,8 @@ func (l *Ledger) Issue(sequence uint64, now time.Time) {
 }
 
 const (
-	// maxHosts bounds the known hosts. The knobs of any further host count as nobody's, and their
-	// workloads keep what they have.
+	// maxHosts bounds the known hosts. The knobs of further hosts are ignored, and their workloads
+	// keep what they have.
 	maxHosts = 10_000
 	// maxKnobs bounds the known knobs of a host, with those that are gone: twice what an agent
 	// sets, since all may be replaced within a lease. A further knob is ignored.
@@ -280,7 +279,7 @@ func (l *Ledger) named(now time.Time, guess *Knob, t *trimtab.KnobState) *Knob {
 		return nil
 	}
 	k := l.enter(id, most)
-	// Until all hosts were heard, others are new to the planner only.
+	// Until all hosts have reported, a knob may be new to this planner only.
 	k.Fresh = (t.Now.Unlimited || now.Sub(l.since) > l.Lease) && len(l.siblings[kinOf(&id)]) > 1
 	return k
 }
@@ -351,10 +350,10 @@ func (l *Ledger) Believed(k *Knob, now time.Time) float64 {
 	return v
 }
 
-// Reserve returns the most that the knob may give: what is believed; its baseline
-// where the lease of its host may have ended, be it the planner that is cut off,
+// Reserve returns the most that the knob may give: the believed amount; its baseline
+// if the lease of its host may have ended, even if only this planner is cut off,
 // since a plan may yet reach others; and Most while a former leader's plan may
-// still be turning it.
+// still set it.
 func (l *Ledger) Reserve(k *Knob, now time.Time) float64 {
 	v := l.Believed(k, now)
 	if l.updateStates(now); l.Many() && !k.host.renews {
@@ -373,7 +372,7 @@ func (l *Ledger) Fenced(k *Knob, now time.Time) bool {
 	return k.order.epoch >= l.epoch || now.Sub(l.since) > l.Lease
 }
 
-// Unfenced reports whether a knob may still be turned by a former leader.
+// Unfenced reports whether a former leader may still set a knob.
 func (l *Ledger) Unfenced(now time.Time) bool {
 	for _, h := range l.hosts {
 		if h.any(func(k *Knob) bool { return !l.Fenced(k, now) }) {

@@ -33,7 +33,7 @@ func (l *Ledger) Lenders(resource string, now time.Time) (names []string, until 
 	return names, until
 }
 
-// holdsUntil returns until when a host keeps at least what it was told: one lease after the issue
+// holdsUntil returns until when a host keeps at least what plans have set: one lease after the issue
 // of the plan of this term that it has accepted; for a plan of a former leader, until the host's
 // reported end of lease.
 func (l *Ledger) holdsUntil(h *host) time.Time {

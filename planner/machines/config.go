@@ -139,7 +139,7 @@ const (
 	Interferes Reason = 1 << iota
 	// WeakRated: among the lowest scores (B1).
 	WeakRated
-	// Disconnected: silent for the time-out, never heard, or said to be (B2).
+	// Disconnected: it has sent no report for the time-out, or none ever, or was declared so (B2).
 	Disconnected
 	// Overloaded: over a threshold (B3).
 	Overloaded

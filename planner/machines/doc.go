@@ -1,5 +1,5 @@
 // Package machines chooses the machines on which speculative tasks may start,
-// and tells every job manager which ones they are.
+// and sends the choice to every job manager.
 //
 // Rating: each job manager counts, for each machine, those of its tasks that
 // failed, crashed, straggled (tailed) or were killed, and reports its K highest

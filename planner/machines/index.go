@@ -35,9 +35,8 @@ type columns[F Number] struct {
 	load, capacity [][]F // by dimension
 	cpi, mpki      []F
 	score          []int64
-	// told is the time of the last report by the machine's clock, seen its arrival, since when
-	// reports have come without a gap; all Unix nanoseconds. seen is never before the first
-	// report.
+	// told is the time of the last report by the machine's clock, seen its arrival (never: none has
+	// arrived), and since is when reports without a gap began; all in Unix nanoseconds.
 	told, seen, since []int64
 	unsettled         []bool
 }

@@ -33,8 +33,8 @@ type list struct {
 // that a restarted aggregator makes again need not be sent again.
 func (l list) same(as list) bool { return l.digest == as.digest && l.n == as.n }
 
-// message is what is sent: a candidates message has no names, a request neither names nor
-// candidates.
+// message is the content of every message: one with candidates has no names, a request has neither
+// names nor candidates.
 type message struct {
 	kind       byte
 	list       list

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// ranked is a machine and what it is ranked by.
+// ranked is a machine and the number by which it is ranked.
 type ranked[F Number] struct {
 	key F
 	at  uint32

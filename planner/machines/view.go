@@ -17,10 +17,10 @@ type View struct {
 	heard   time.Time
 	// newest is the newest message, with the list that is needed. Its life is 0 before the first.
 	newest message
-	// list and ids are what the view has; life 0: nothing.
+	// list and ids are the newest list that has arrived; life 0: none.
 	list list
 	ids  []string
-	// named are the candidates' names, once somebody wants them.
+	// named are the candidates' names, made when a caller first asks for them.
 	named []string
 }
 
@@ -54,8 +54,8 @@ func (v *View) Receive(now time.Time, b []byte) error {
 	return nil
 }
 
-// overtaken reports whether m is older than as: ver_c increases within a life, and lives do, as
-// long as the later one is still heard.
+// overtaken reports whether m is older than as. ver_c increases within a life of the aggregator; a
+// later life has a larger number, which counts as long as messages of it still arrive.
 func (m *message) overtaken(as *message, heard bool) bool {
 	if m.list.life == as.list.life {
 		return m.version < as.version

@@ -86,10 +86,10 @@ func (m *Member) missed() int { return min(m.Missed, m.State.Reports) }
 // since returns for how long the reports of a member have covered only time after the last choice.
 func (d *decision) since(m *Member) time.Duration { return d.Now.Sub(d.state.ChoseAt) - m.Window }
 
-// stuck returns a member that is to make room for others, or nil: one that was not served well
-// enough (see works) in the time that it had for that, or one that is not served well enough itself
-// while the first in turn misses its SLO, since it takes CPU from the first. If there are several,
-// it returns the last in turn.
+// stuck returns a member that is to be served no longer, or nil. A member is stuck if it was not served
+// well enough (see works) in the time that it had for that, or if it is not served well enough while the
+// first by rank misses its SLO, since it takes CPU from the first. Of several, stuck returns the last by
+// rank.
 func (d *decision) stuck() (out *Member) {
 	first := slices.IndexFunc(d.Members, func(m Member) bool { return m.State.Rank == 1 })
 	for i := range d.Members {
@@ -110,8 +110,8 @@ func (d *decision) works(m *Member) bool {
 }
 
 // bar keeps a member that could not be served from being chosen again for the time Exclusion. If it
-// was not the first in turn, the same holds for unserved members that want about as much: what was
-// left for it is not enough for them either.
+// was not the first by rank, the same holds for unserved members that want about as much: what the
+// others left for it is not enough for them either.
 func (d *decision) bar(out *Member) {
 	out.State.ExcludedUntil = d.Now.Add(Exclusion)
 	for i := range d.Members {

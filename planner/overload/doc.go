@@ -10,10 +10,10 @@
 //	performance(s) = SLO  where s >= wants / full,  0 below: the queue grows without end
 //	wants          = cost of a request · requests that arrive, over the last seconds
 //
-// The chosen workloads are served in turn, by priority. The first gets most of the pool: its
+// The chosen workloads are served in order of rank. The first gets most of the pool: its
 // backlog is worked off first, and what it does not need goes to the next at once. A workload that
 // is not served gets a crumb, and what the others leave. A wrong estimate of a demand thus only
-// costs the last one in turn.
+// costs the last by rank.
 //
 // Reports describe the past. The kernel's count of throttled time says three things at once: needs
 // fit again, if nobody was stopped for 3 s and some of the pool is idle; a workload has no queue
@@ -28,23 +28,24 @@
 // Weights alone may not be enough for the chosen workloads to meet their SLOs, if the others use up
 // the limit on CPUs on which the chosen ones do not run. The others then get a limit of their own
 // (Capped): a crumb until the chosen ones meet their SLOs, then what these leave. If far more is
-// wanted than there is, the others are capped at once, and the second in turn until the first meets
-// its SLO. Then the first one's demand is known, and the objective is asked again. A workload that
-// still cannot be served makes room, and is not chosen again for some time.
+// wanted than there is, the others are capped at once, and the second by rank until the first meets
+// its SLO. Then the demand of the first is known, and the objective is asked again. A workload that
+// still cannot be served is given up, and not chosen again for some time.
 //
-// Where what is before the members refuses requests (Limited), no queue grows, and with any share s
-// a member answers a part of its requests,
+// If a gate or proxy before the members refuses requests (Limited), no queue grows, and with any
+// share s a member answers a part of its requests,
 //
 //	performance(s) = SLO · min(1, full · s / wants)
 //
-// Every objective then divides the pool. The shares of those that are served in part say how many
-// requests may be in service. One that weighs no utilities divides by entitlement, as the kernel
-// does; the shares are then only for these limits. All members that want more than their entitlement
-// must be Limited for that: the queue of another would grow, whatever the others refuse.
+// Every objective then divides the pool. The share of a member that is served in part determines how
+// many of its requests may be in service. An objective that weighs no utilities divides by
+// entitlement, as the kernel does; the shares then only determine these limits. All members that want
+// more than their entitlement must be Limited: the queue of any other would grow, even if the Limited
+// ones refuse requests.
 //
 // Source: the domination of quotas by weights in proportion to the same amounts, for a weighted
 // max-min fair scheduler; docs/operations.md, "CPU by weight".
 //
-// The package reads no clock and keeps nothing: [Decide] takes the state and the turns of the last
-// round and returns those of this one.
+// The package reads no clock and keeps nothing: [Decide] takes the states that the previous round
+// returned, of the pool and of its workloads, and returns those of this round.
 package overload

@@ -17,7 +17,7 @@ const (
 	// to about 15% while long queues are worked off.
 	full, fuller = 0.93, 1.1
 	// first is the fraction of the remaining pool that the next rank gets. turns is the number of
-	// ranks that are told apart; later members share one.
+	// different ranks; all later members share the last.
 	first, turns = 0.9, 4
 	// Sets is for how long needs must not fit before a workload is given up. Without the kernel's
 	// counts it is a quarter of the reports' window, if that is longer.
@@ -41,8 +41,8 @@ const (
 	// the first reports still describe the old queue. If the members want far times what the pool
 	// has, the others get a limit at once.
 	fails, far = 10 * time.Second, 1.3
-	// proves is the time in which the first in turn has to show that it can use its share; the
-	// second has twice that, and so on. Exclusion is for how long a member that failed is not served.
+	// proves is the time in which the first by rank must be served well enough; the
+	// second has twice that, and so on. A member that is not is not served for the time Exclusion.
 	proves, Exclusion = time.Minute, 10 * time.Minute
 	// similar is the fraction of a member's demand from which on another member counts as wanting
 	// as much.
@@ -98,8 +98,8 @@ type Member struct {
 	State WorkloadState
 	// Entitled is its entitlement, in cores.
 	Entitled float64
-	// Need is what it counts as wanting while the cost of its requests is unknown, Waiting what
-	// works off its queue, both in units.
+	// Need is its assumed demand while the cost of its requests is unknown, Waiting the amount
+	// that works off its queue, both in units.
 	Need, Waiting int
 	// Cost is the cost of one request, in core seconds; +Inf if unknown. Of two members that could
 	// be served, the cheaper is preferred.
@@ -130,13 +130,13 @@ const (
 	Shared
 	// Chosen: needs do not fit, and every member has the Slice of its State.
 	Chosen
-	// Admitted: needs do not fit, every member has the Slice of its State, and of those whose State
-	// is Partial the requests that this cannot serve are to be refused.
+	// Admitted: needs do not fit, and every member gets the Slice of its State. A gate must refuse
+	// those requests of a member with a Partial State that the Slice cannot serve.
 	Admitted
 )
 
-// Decide decides one round. It returns the result, the new state and the new turns in order of the
-// members, and leaves its inputs unchanged.
+// Decide decides one round. It returns the new state of the pool, the verdict, and the new states of
+// the members in their order, and leaves its inputs unchanged.
 func Decide(s State, r Round) (State, Verdict, []WorkloadState) {
 	d := decision{Round: r, state: s}
 	d.Members = slices.Clone(r.Members)
@@ -185,9 +185,9 @@ func (d *decision) verdict() Verdict {
 
 // overloaded reports whether needs do not fit. An overload begins if the members want more than the
 // pool has and one misses its SLO, or if they use all that it has and several miss theirs, while
-// the common limit is used up. It ends if nobody was stopped at a limit for some time, or if the
-// members want less than the served ones may and their demands are known. Each condition must hold
-// for some time.
+// the common limit is used up. It ends if no member was stopped at a limit for some time, or if the
+// members want less than the served ones may have and their demands are known. Each condition must
+// hold for some time.
 func (d *decision) overloaded() bool {
 	wants, now, misses, lasts, overlap := 0.0, 0.0, 0, Sets, time.Duration(0)
 	for i := range d.Members {

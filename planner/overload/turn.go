@@ -11,13 +11,13 @@ const (
 	// jumps is the factor by which a report may exceed the average demand during an overload: while
 	// queues are long, measured loads have spikes.
 	jumps = 1.5
-	// averaged is the time constant, in seconds, of the average of a demand. inTime is that for a
-	// workload that meets its SLO, whose demand no queue hides.
+	// averaged is the time constant, in seconds, of the average of a demand. inTime is the one for a
+	// workload that meets its SLO: no queue hides its demand.
 	averaged, inTime = 20.0, 5.0
 )
 
-// WorkloadState is what Decide keeps of one workload between rounds. The zero value is that of a workload of
-// which nothing is known and nothing was decided.
+// WorkloadState is what Decide keeps of one workload between rounds. The zero value means that nothing
+// is known of the workload and nothing was decided.
 type WorkloadState struct {
 	// Wants is its average demand, the CPU that its requests need, in cores; 0: unknown. At is when
 	// that was updated.
@@ -31,9 +31,8 @@ type WorkloadState struct {
 	Slice int `json:"slice,omitempty"`
 	// Capped: its share is also a limit.
 	Capped bool `json:"capped,omitempty"`
-	// Admitted: its share was decided together with those of others whose requests can be refused,
-	// for a demand of Asked units. Partial: its share does not serve all of its requests, and the
-	// others are to be refused.
+	// Admitted: its share was decided by admit (admit.go), for a demand of Asked units. Partial: its
+	// share does not serve all of its requests, and a gate must refuse the rest.
 	Admitted bool    `json:"admitted,omitempty"`
 	Partial  bool    `json:"partial,omitempty"`
 	Asked    float64 `json:"asked,omitempty"`
@@ -77,7 +76,7 @@ type Report struct {
 	Late, Hidden float64
 }
 
-// Observe updates the turn with a report.
+// Observe updates the state with a report.
 func (t *WorkloadState) Observe(r Report) {
 	t.Reports++
 	if r.Performance != nil && *r.Performance >= r.SLO/2 {
@@ -113,7 +112,7 @@ func (t *WorkloadState) Observe(r Report) {
 	t.hidden, t.late = t.now*r.Hidden, r.Late
 }
 
-// count updates the turn with the kernel's counts: the CPU use of the last seconds in cores, < 0 if
+// count updates the state with the kernel's counts: the CPU use of the last seconds in cores, < 0 if
 // unknown, and whether something stopped the workload meanwhile. A workload that nothing stops uses
 // what it wants, which its reports show only later.
 func (t *WorkloadState) count(now time.Time, used float64, stopped bool) {
@@ -140,8 +139,8 @@ func (t *WorkloadState) learn(at time.Time, now, over float64) {
 	t.now, t.Wants, t.At = now, keep*t.Wants+(1-keep)*now, at
 }
 
-// Valid reports whether the turn is one that Observe and Decide can produce; a restored one may not
-// be.
+// Valid reports whether the state is one that Observe and Decide can produce; a restored state may
+// not be.
 func (t *WorkloadState) Valid() bool {
 	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Rank >= 0 && t.Reports >= 0 && t.Asked >= 0 && t.Asked < 1e15
 }
