@@ -237,6 +237,7 @@ func (s *scene) estimate(w *service, t time.Time, n int) *trimtab.Estimate {
 	if w.name == "search" {
 		// It was given less than it needs.
 		p = min(p, .72+.02*s.rand.Float64())
+		e.Refused = map[string]float64{"low": 40, "normal": 3}
 	}
 	// A share of 99% within 200 ms is a p99 of 200 ms.
 	e.Latency = map[string]trimtab.Seconds{"p50": trimtab.Seconds(.05 * (2 - p)), "p99": trimtab.Seconds(.2 * (1 + 3*(.99-p)))}

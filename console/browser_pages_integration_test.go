@@ -23,7 +23,7 @@ const maxFirstView = 300 << 10
 // Expressions that tests wait for.
 const (
 	isLive  = "document.body.classList.contains('live')"
-	isDrawn = "document.querySelectorAll('.uplot canvas').length === document.querySelectorAll('figure.chart').length"
+	isDrawn = "document.querySelectorAll('.uplot canvas').length === document.querySelectorAll('figure.chart:not([hidden])').length"
 )
 
 // pageOf are the pages, what each must show, and what to wait for.
@@ -36,6 +36,7 @@ func everyPage() []pageOf {
 	return []pageOf{
 		{"overview", "/", isLive, []string{"Allocated of cores", "of 20", "search", "misses its SLO", "payments", "held: no load from spans for 3 rounds", "90% under 200ms", "epoch 3", "3-1"}},
 		{"workload", "/workloads/checkout?range=all", isLive + " && " + isDrawn, []string{"Why it has what it has", "limited by", "missing: no answer from Prometheus", "Rejected alternatives", "Outlined is where the tail grew: inventory", "58%, 91% of the growth", "short mark workloads that miss their SLO", "stay: the SLO would be missed", "Needs for its SLO, cores", "Decisions, newest first", "CPUQuota=", "kubectl patch", "SLO: 95% under 200ms"}},
+		{"overload", "/workloads/search?range=all", isLive + " && " + isDrawn + " && !document.getElementById('refused').hidden", []string{"Requests that are shed", "Refused, requests/s", "low", "normal", "43"}},
 		{"hosts", "/hosts", isLive, []string{"host-a", "of 18 cores", "of 64 GiB", "host-b.rack-7.example", "1 of 2 knobs cannot be used", "Lease ends in", "Least free", "in trouble"}},
 		{"host", "/hosts/host-b.rack-7.example?pool=shop", isLive, []string{"What runs here", "cgroup v2 shop.slice/recommender@1.service", "no such file or directory", "of 4 cores", "2 instances of 1 workload"}},
 		{"instances", "/workloads/recommender?range=all", isLive + " && " + isDrawn, []string{"Instances by host", "2 instances on 2 hosts, of which the slowest counts", "the slowest instance", "host-b.rack-7.example"}},
