@@ -284,9 +284,9 @@ func filterWorks(t *testing.T, b context.Context, s *scene) {
 }
 
 func chartsAreTold(t *testing.T, b context.Context, s *scene) {
-	p := s.open(b, t, "/workloads/checkout?range=all", wide())
-	p.until(isDrawn)
-	for _, id := range []string{"curve", "performance", "allocation", "load", "latency"} {
+	p := s.open(b, t, "/workloads/search?range=all", wide())
+	p.until(isDrawn + " && !document.getElementById('refused').hidden")
+	for _, id := range []string{"curve", "performance", "allocation", "load", "latency", "refused"} {
 		drawn := eval[int](p, `(() => { const c = document.querySelector('#`+id+` canvas'), d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data;
 			const seen = new Set(); for (let i = 0; i < d.length; i += 4) if (d[i + 3] > 200) seen.add(d[i] >> 4 << 8 | d[i + 1] >> 4 << 4 | d[i + 2] >> 4); return seen.size; })()`)
 		if drawn < 4 {
@@ -299,7 +299,7 @@ func chartsAreTold(t *testing.T, b context.Context, s *scene) {
 			t.Errorf("%s: the table has heads %q", id, head)
 		}
 	}
-	if got := eval[int](p, "document.querySelectorAll('.plot[role=img][aria-label]').length"); got != 5 {
+	if got := eval[int](p, "document.querySelectorAll('.plot[role=img][aria-label]').length"); got != 6 {
 		t.Errorf("%d charts have a name", got)
 	}
 }
