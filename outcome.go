@@ -122,7 +122,7 @@ type Holding struct {
 	// other pools of the host claim some of it, it is what they leave, and never less than the
 	// pool has.
 	Capacity map[string]float64 `json:"capacity,omitempty"`
-	// Divided tells that they do: Capacity bounds even a pool with no other host.
+	// Divided: other pools claim some of the host, so Capacity bounds even a pool with no other host.
 	Divided bool `json:"divided,omitempty"`
 	// Pace is how many changes of its knobs a second the host makes, if they belong to a server
 	// that accepts no more; 0: no bound.
@@ -160,7 +160,7 @@ type KnobState struct {
 	// Shared: the amount is a share by weight of what a group above has: the least that the
 	// target has whenever it wants it; it may also use what others leave idle.
 	Shared bool `json:"shared,omitempty"`
-	// Capped tells that a shared amount is a limit, too: see [Action].
+	// Capped: a shared amount is a limit, too; see [Action].
 	Capped bool `json:"capped,omitempty"`
 	// Reserves: a shared amount is also a reservation on its node, in which nothing else is
 	// placed, such as a request of Kubernetes. It cannot be a limit, stays as the site set it

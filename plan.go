@@ -110,7 +110,7 @@ type Plan struct {
 	Epoch    uint64 `json:"epoch"`
 	Sequence uint64 `json:"sequence"`
 	Step     int    `json:"step"`
-	// Last tells that no step with actions follows: one without may, to renew the lease.
+	// Last: no step with actions follows. A step without actions may follow, to renew the lease.
 	Last      bool      `json:"last"`
 	Time      time.Time `json:"time"`
 	Objective string    `json:"objective"`
@@ -151,7 +151,7 @@ type Plan struct {
 	// Applies names the recommended plan that a person asked to carry out; its actions may then
 	// act on targets whose mode is recommend.
 	Applies string `json:"applies,omitempty"`
-	// Cut tells that a deadline cut the solution short.
+	// Cut: a deadline cut the solution short.
 	Cut bool `json:"cut,omitempty"`
 	// Audit says how fair the allocation is; nil: nothing was audited.
 	Audit *Audit `json:"audit,omitempty"`

@@ -39,12 +39,12 @@ type Resource struct {
 	// Stock: it is needed to store things, at any load: what is in use must not be taken away.
 	// Other resources are needed per request.
 	Stock bool
-	// Bytes tells that people read it in binary units.
+	// Bytes: amounts are shown in binary units.
 	Bytes bool
-	// Rate tells that it is an amount per second.
+	// Rate: it is an amount per second.
 	Rate bool
-	// Apart: what one workload has of it nobody else lacks. No capacity bounds the sum, and no pool
-	// shares it.
+	// Apart: an amount that one workload has takes nothing from others. No capacity bounds the sum, and
+	// no pool shares it.
 	Apart bool
 	// Switch: it is 1 or 0, and nothing runs on 0: it is set for best-effort jobs, and no pool
 	// shares it.

@@ -8,7 +8,7 @@
 //   - Shed: at most once, never blocks the publisher, loss is counted exactly
 //     by per-publisher sequence numbers ([Stats.Lost]).
 //   - Answered: Publish returns nil after one consumer's handler returned nil;
-//     an error means that nobody vouches for the value and the publisher
+//     after an error no consumer is responsible for the value: the publisher
 //     still owns it.
 //   - Durable: Publish returns after the value is stored. Handlers see it at
 //     least once, in order per subject; a handler's error brings it again

@@ -54,7 +54,7 @@ const (
 	BindingMax BindingKind = "max"
 	// BindingDemand: more would not help.
 	BindingDemand BindingKind = "demand"
-	// BindingLeftOver: it has leftover capacity that nobody needs.
+	// BindingLeftOver: it has leftover capacity that no workload needs.
 	BindingLeftOver BindingKind = "left over"
 	// BindingUnknown: its curve is not known.
 	BindingUnknown BindingKind = "unknown curve"

@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab/internal/valid"
 )
 
-// The kinds of the values. Both are telemetry: nobody carries them out.
+// The kinds of the values. Both are telemetry: no program acts on them.
 const (
 	KindColocation    trimtab.Kind = "colocation"
 	KindContributions trimtab.Kind = "contributions"
@@ -38,7 +38,7 @@ type Colocation struct {
 	Policy string       `json:"policy"`
 	Mode   trimtab.Mode `json:"mode"`
 	Time   time.Time    `json:"time"`
-	// Paused tells that nothing is decided or written until a resume.
+	// Paused: the controller decides and writes nothing until a resume.
 	Paused bool `json:"paused,omitempty"`
 	// Period is the time between two decisions.
 	Period trimtab.Seconds `json:"period_s"`
@@ -52,7 +52,7 @@ type Colocation struct {
 	// Running and Suspended count all jobs.
 	Running   int `json:"running"`
 	Suspended int `json:"suspended"`
-	// Capacity is what the jobs may have together now, Used what they have, by resource.
+	// Capacity is how much the jobs may have together now, Used how much they have, by resource.
 	Capacity map[string]float64 `json:"capacity,omitempty"`
 	Used     map[string]float64 `json:"used,omitempty"`
 	// Power is the power that the processor packages draw and may draw, Link the traffic that
@@ -71,7 +71,7 @@ type Colocation struct {
 	Reclaimed float64 `json:"reclaimed_cores"`
 	// Problem is why nothing is decided or done; "": it is.
 	Problem string `json:"problem,omitempty"`
-	// Unmet is what of the control of jobs is not in force.
+	// Unmet lists the parts of the control of jobs that are not in force.
 	Unmet []trimtab.Unmet `json:"unmet,omitempty"`
 	// Decisions are the last that differed from the one before, newest first.
 	Decisions []HostDecision `json:"decisions"`
@@ -121,9 +121,9 @@ type JobChange struct {
 // is not known.
 type ServiceHere struct {
 	Workload string `json:"workload"`
-	// Age is how long ago the numbers were true; absent: never heard of.
+	// Age is how long ago the numbers were true; absent: no report has arrived.
 	Age *trimtab.Seconds `json:"age_s,omitempty"`
-	// Stale tells that they are too old to decide on.
+	// Stale: the numbers are too old to decide on.
 	Stale bool `json:"stale,omitempty"`
 	// Slack is (SLO - tail latency) / SLO, Load a share of the most that it carries.
 	Slack *float64         `json:"slack,omitempty"`
@@ -147,7 +147,7 @@ type ServiceHere struct {
 // Job is one best-effort job on this host.
 type Job struct {
 	ID string `json:"id"`
-	// Registered tells that it registered itself.
+	// Registered: the job registered itself.
 	Registered bool         `json:"registered,omitempty"`
 	Mode       trimtab.Mode `json:"mode"`
 	// State is running or suspended; a job that waits for its turn is suspended. A job that was
@@ -159,22 +159,22 @@ type Job struct {
 	Location string `json:"place,omitempty"`
 	// Done is the part that is done; nil: not known.
 	Done *float64 `json:"done,omitempty"`
-	// Predict is the kind of prediction; Predictable tells that its loss is known.
+	// Predict is the kind of prediction; Predictable: the loss is known.
 	Predict     string `json:"predict,omitempty"`
 	Predictable bool   `json:"predictable"`
-	// Loss is what it would lose by a preemption, if predicted; Useless the work that would have
-	// to be repeated; Attained the work it was given so far; Lost the work that kills destroyed:
-	// all in core-seconds.
+	// All in core-seconds: Loss is what a preemption would cost the job, if predicted; Useless the
+	// work that it would have to repeat; Attained the work that it has done so far; Lost the work
+	// that kills destroyed.
 	Loss     *float64 `json:"loss_core_s,omitempty"`
 	Useless  float64  `json:"useless_core_s"`
 	Attained float64  `json:"attained_core_s"`
 	Lost     float64  `json:"lost_core_s"`
-	// ReportAge is how long ago it told its progress; absent: never.
+	// ReportAge is how long ago the job reported its progress; absent: never.
 	ReportAge *trimtab.Seconds `json:"heard_s,omitempty"`
 	// Problem is why a knob of it cannot be used, or what is wrong with its reports.
 	Problem string `json:"problem,omitempty"`
-	// Unmet is which decisions cannot be carried out on it, and what acts in their place; "":
-	// decisions are in force as written.
+	// Unmet says which decisions cannot be carried out on the job, and what is done instead; "":
+	// all decisions are in force.
 	Unmet string `json:"unmet,omitempty"`
 }
 

@@ -21,7 +21,7 @@ const (
 type Contributions struct {
 	Workload string    `json:"workload"`
 	Time     time.Time `json:"time"`
-	// Window is what Load, Tail and Requests cover.
+	// Window is the length of the time that Load, Tail and Requests cover.
 	Window trimtab.Seconds `json:"window_s"`
 	// Load is requests per second.
 	Load float64 `json:"load"`
@@ -56,7 +56,7 @@ type Call struct {
 // Servpod is all of a component that runs on one host.
 type Servpod struct {
 	Component string `json:"component"`
-	// Host is k8s.node.name or host.name of its spans; "": not told.
+	// Host is k8s.node.name or host.name of its spans; "": they have neither.
 	Host string `json:"host,omitempty"`
 	// Peer: it sends no spans, and is named by the spans of its callers. Its host is unknown, and
 	// it has no limits.

@@ -68,7 +68,7 @@ type ReplicasFallback struct {
 	FailureThreshold int `yaml:"failureThreshold"`
 	// Number of pods.
 	Replicas int `yaml:"replicas"`
-	// static, currentReplicas or currentReplicasIfHigher. Whatever it is, missing input lowers nobody.
+	// static, currentReplicas or currentReplicasIfHigher. With any of them, missing input never lowers the number.
 	Behavior string `yaml:"behavior"`
 }
 

@@ -382,7 +382,7 @@ func (v *validator) sums() {
 		if b.Min > b.Max {
 			v.fail(fmt.Sprintf("workloads[%d].knob", i), fmt.Sprintf("min %v is more than max %v", b.Min, b.Max), "write both, between one unit and the pool's capacity")
 		}
-		if w.Mode != trimtab.Off && !w.Knob.Several() { // of instances nobody knows how many there are
+		if w.Mode != trimtab.Off && !w.Knob.Several() { // the number of instances is not known here
 			sum += b.Min
 		}
 	}

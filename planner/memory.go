@@ -20,7 +20,7 @@ const (
 	mostMemory = 1 << 60
 	// memoryUnit is the unit of limits that no pool shares.
 	memoryUnit = 1 << 20
-	// growsAfter is the least time between a round and one that a shortage of memory starts.
+	// growsAfter is the least time between a round and the next one that a shortage of memory starts.
 	growsAfter = time.Second
 )
 
@@ -125,8 +125,8 @@ func (r limiting) sizeAction(s sized, to float64, bound string) trimtab.Action {
 	}}
 }
 
-// growRound starts a round before its time if an instance of a workload is short of memory and its
-// limit may rise.
+// growRound decides a round at once, before it is due, if an instance of a workload is short of memory
+// and its limit may rise.
 func (p *Planner) growRound(now time.Time, w *allocation.Workload) []trimtab.Value {
 	if w == nil || w.Memory == nil || w.Mode != trimtab.Act || !p.leading || p.issue.Waits() || p.issue.Paused() || now.Sub(p.last) < growsAfter {
 		return nil

@@ -20,13 +20,15 @@ type MemoryNeed struct {
 	Need float64 `json:"need"`
 	// Limit is the least limit in force; nil: there is none, or it is unknown.
 	Limit *float64 `json:"limit,omitempty"`
-	// Unlearnt is empty, or why Need must lower nobody: too little was seen, or its use grows.
+	// Unlearnt says why Need must not lower its limit: too little was seen, or its use grows; "": it
+	// may.
 	Unlearnt string `json:"unlearnt,omitempty"`
-	// Kills is how many of its processes the kernel killed for want of memory, as far as is known;
+	// Kills is how many of its processes the kernel killed for lack of memory, as far as is known;
 	// Killed is when it last did.
 	Kills  float64    `json:"kills,omitempty"`
 	Killed *time.Time `json:"killed,omitempty"`
-	// Short is when it last met its limit or memory.high, or waited for memory; nil: it did not.
+	// Short is when it was last short of memory, other than by a kill: near its limit it met that or
+	// memory.high, waited for memory, or was about to reach the limit; nil: never.
 	Short *time.Time `json:"short,omitempty"`
 	// Growth is by how many bytes per second its use grows without an end; 0: it does not. Left is
 	// how many seconds it then takes to the limit; 0: there is none.

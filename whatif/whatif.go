@@ -42,7 +42,7 @@ type Answer struct {
 	Gain int `json:"gain"`
 	Pay  int `json:"pay"`
 	Hold int `json:"hold"`
-	// Cut tells that a deadline cut a solution short.
+	// Cut: a deadline cut a solution short.
 	Cut bool `json:"cut,omitempty"`
 	// Assumes are the assumptions that the answer rests on beside the curves.
 	Assumes []string `json:"assumes"`
@@ -67,7 +67,7 @@ const (
 type Workload struct {
 	Workload string `json:"workload"`
 	Effect   Effect `json:"effect"`
-	// Share tells that performance is a share of requests, in [0, 1].
+	// Share: performance is a share of requests, in [0, 1].
 	Share bool `json:"performance_is_share,omitempty"`
 	// Held is the reason why the planner leaves this workload out; empty unless Effect is Holds.
 	Held string `json:"held,omitempty"`

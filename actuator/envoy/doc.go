@@ -5,12 +5,12 @@
 // Envoy refuses the others at once, with status 503. With max_connections in place of max_requests
 // they wait, as many as the cluster's max_pending_requests allows. These keys of Envoy's runtime
 // override the thresholds of the cluster's configuration. Without an override that configuration
-// holds, which the runtime does not tell: trimtab reads it as no limit.
+// holds. The runtime does not list it, so trimtab reads no limit then.
 //
 // What a reader would not expect:
 //
-//   - The runtime is a stack of layers, in which a later one wins. What is set through the admin API
-//     is in the layer of type admin_layer, of which an Envoy has at most one. GET /runtime tells the
+//   - The runtime is a stack of layers, in which a later layer wins. The admin API sets values in the
+//     layer of type admin_layer, of which an Envoy has at most one. GET /runtime lists the
 //     names of layers and not their types, so each write also sets a marker of its own, trimtab.KEY:
 //     the layer that has it is the admin layer.
 //   - A restart of Envoy forgets the admin layer and the marker with it. A person who puts back a

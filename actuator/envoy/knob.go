@@ -35,7 +35,8 @@ func (c *Config) validate() error {
 	return nil
 }
 
-// limits reports whether a runtime key is that of a circuit breaker that limits what is in service.
+// limits reports whether a runtime key is that of a circuit breaker that limits the requests in
+// service.
 func limits(key string) bool {
 	cluster, ok := strings.CutPrefix(key, "circuit_breakers.")
 	for _, setting := range []string{".default.max_requests", ".default.max_connections", ".high.max_requests", ".high.max_connections"} {
@@ -49,10 +50,10 @@ func limits(key string) bool {
 // Threshold is the limit of one circuit breaker in one Envoy. It is an [actuator.Knob].
 type Threshold struct {
 	config Config
-	// admin is the name of the admin layer, where the marker was seen; nil: it was seen nowhere.
+	// admin is the name of the admin layer, in which the marker was seen; nil: no layer had it.
 	admin *string
-	// marked says that the marker was there since this knob last removed it; forgot says that the
-	// last read found none in spite of that.
+	// marked: a read found the marker after this knob last removed it. forgot: the last read found
+	// none in spite of that.
 	marked, forgot bool
 	// allowed says that Envoy took an empty change.
 	allowed bool
@@ -84,7 +85,7 @@ func Open(c Config) (*Threshold, error) {
 	return &Threshold{config: c}, nil
 }
 
-// Traits returns the optional abilities of this knob. It is remote: whoever reaches the admin API may
+// Traits returns the optional abilities of this knob. It is remote: any client of the admin API may
 // set the same key.
 func (k *Threshold) Traits() actuator.Traits {
 	return actuator.Traits{
@@ -141,14 +142,14 @@ func (k *Threshold) layer(r *runtime) int {
 	return slices.Index(r.layers, *k.admin)
 }
 
-// Probe returns an error if Envoy does not tell its runtime, or the value of the key is no number.
+// Probe returns an error if Envoy does not list its runtime, or the value of the key is no number.
 func (k *Threshold) Probe(ctx context.Context) error {
 	_, err := k.Read(ctx)
 	return err
 }
 
-// MayWrite returns an error if Envoy has no admin layer. To find out it removes a key that nobody
-// sets. The error is [actuator.ErrReadOnly] if another layer is known to win.
+// MayWrite returns an error if Envoy has no admin layer. To find out it removes a key that no
+// program sets. The error is [actuator.ErrReadOnly] if another layer is known to win.
 func (k *Threshold) MayWrite(ctx context.Context) error {
 	r, err := k.look(ctx)
 	if err == nil {
@@ -176,8 +177,8 @@ func (k *Threshold) Read(ctx context.Context) (trimtab.Amount, error) {
 	return r.limit, nil
 }
 
-// Nearest rounds to whole requests, and to at least one. Only a 0 stays, to be put back if somebody
-// had set it: nothing is answered with it.
+// Nearest rounds to whole requests, and to at least one, since with 0 Envoy refuses all. Only an exact 0
+// stays, so that it can be restored if it was the baseline.
 func (k *Threshold) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited || a.Value == 0 {
 		return a
@@ -185,8 +186,8 @@ func (k *Threshold) Nearest(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(math.Min(math.Max(math.Round(a.Value), 1), math.MaxUint32))
 }
 
-// Write sets the key in the admin layer. It removes the key from there if a is unlimited, or what the
-// layers before that say. If a later layer wins, Write puts back what was there.
+// Write sets the key in the admin layer. It removes the key from there if a is unlimited, or equals the
+// value of the layers before it. If a later layer wins, Write puts the previous value back.
 func (k *Threshold) Write(ctx context.Context, a trimtab.Amount) error {
 	err := errors.Join(ctx.Err(), a.Validate())
 	var before runtime

@@ -22,8 +22,8 @@ func api() adminapi.API {
 	return adminapi.API{Name: "Envoy", Start: "start Envoy, or name the address of `admin` in its bootstrap", Most: maxAnswer}
 }
 
-// runtime is what GET /runtime tells of one key and of its marker. All slices are as long as
-// layers; "" says that a layer has no value.
+// runtime is the part of the answer to GET /runtime on one key and its marker. All slices are as long as
+// layers; "": the layer has no value.
 type runtime struct {
 	layers, values, marks []string
 	limit                 trimtab.Amount // in force; unlimited: no layer has the key

@@ -244,7 +244,7 @@ func (a *around) times() map[string]groupTimes {
 	return out
 }
 
-// add adds the counters of a group, and reports whether all could be read.
+// add adds the counters of a group, and reports whether it could read all of them.
 func (g *groupTimes) add(root *hostfs.Root, group string) bool {
 	text, err := root.Read(path.Join(group, "cpu.stat"))
 	if err != nil {

@@ -50,7 +50,7 @@ func (r *Root) Flock(ctx context.Context, wait time.Duration) (unlock func(), er
 	f, err := r.open(".", os.O_RDONLY|syscall.O_DIRECTORY)
 	if err == nil {
 		if err = flock(ctx, f, syscall.LOCK_EX, BootTime()+wait, "another program holds the lock (flock)"); err == nil {
-			return func() { f.Close() }, nil // which unlocks: nobody shares the descriptor
+			return func() { f.Close() }, nil // which unlocks, since no other process shares the descriptor
 		}
 		f.Close()
 	}

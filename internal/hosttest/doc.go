@@ -9,7 +9,7 @@
 //	Σ max(set, in force) + g ≤ min(capacity of the plan, of the host)
 //
 // Writes may fail, and may take effect late. When the lease ends, the baselines come
-// back wherever nobody else has turned the knob. A repeated step gets the answer that
+// back unless another program has set the knob. A repeated step gets the answer that
 // it got before.
 //
 // Its answers are those of package actuator, value for value; its test hands both the

@@ -88,7 +88,7 @@ type Aim struct {
 type Step struct {
 	// Want is the amount after a bounded step to Target.
 	Target, Want float64
-	// Grant is what the guard allows of that; later passes may lower it.
+	// Grant is how far the guard lets it move; later passes may lower it.
 	guard.Grant
 }
 
@@ -205,7 +205,7 @@ func HeldBy(e *trimtab.Estimate, more string) trimtab.Held {
 // is missing.
 func StandsIn(e *trimtab.Estimate) bool { return e.Hold != nil && e.Fallback != "" && e.Curve != nil }
 
-// keep raises the lower bound to the current amount: what stands in for missing input may raise an
+// keep raises the lower bound to the current amount: a substitute for a missing input may raise an
 // allocation, but not lower it.
 func (s *Allocation) keep() {
 	floor := policy.UpUnits(s.Now, s.Resource.Unit)

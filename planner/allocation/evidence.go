@@ -43,7 +43,7 @@ func (s *Allocation) Starves() bool {
 	return s.Index == 0 && s.Estimate != nil && s.Estimate.Starved > 0 && !s.Shared()
 }
 
-// hungry returns how many units a starved workload is guessed to need beyond what it has.
+// hungry returns how many more units a starved workload is assumed to need.
 func (s *Allocation) hungry() int {
 	return policy.UpUnits(math.Min(growing*float64(s.Estimate.Starved), growth)*s.Now, s.Resource.Unit)
 }

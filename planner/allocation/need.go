@@ -54,7 +54,7 @@ func (s *Allocation) Waiting() int {
 // that its limit stops it. growth is the largest fraction that is guessed.
 const growing, growth = 0.1, 0.5
 
-// WhyIdle returns why nobody is moved, if by the curves all have what they need.
+// WhyIdle returns why no allocation changes, if by the curves all workloads have what they need.
 func WhyIdle(asked []*Allocation) string {
 	switch { // a workload that lacks something explains it
 	case slices.ContainsFunc(asked, (*Allocation).Starves):

@@ -21,7 +21,7 @@ type Number struct {
 	// From and To are the numbers before and after the last published action.
 	From, To int
 	Minute   replicas.Minute
-	// Idle tells for how long it has had no load, if it may be scaled to zero.
+	// Idle measures for how long it has had no load, if it may be scaled to zero.
 	Idle replicas.Idle
 }
 
@@ -201,8 +201,8 @@ func workOf(s *Allocation) float64 {
 }
 
 // neededBy returns how much the workload needs in the coming round, and how much within the time
-// that a new instance takes to start. If the pool is too small for all needs, it is what the policy
-// gives.
+// that a new instance takes to start. If the pool is too small for all needs, both are the amount that
+// the policy gives.
 func neededBy(s *Allocation) replicas.Need {
 	if !s.Status.Free {
 		return replicas.Need{Round: s.Now, Start: s.Now}

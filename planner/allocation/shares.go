@@ -74,7 +74,7 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 	} else {
 		m.Stopped = stopped > 0.5 || stopped < 0.02 && latest(quantity.Waited) > m.Used
 	}
-	// What refuses its requests, or limits it to its part of them, hides what it wants as well.
+	// Like a quota, a gate that refuses its requests hides how much it wants.
 	m.Stopped = m.Stopped || refuses(s.Estimate) || s.Overload.Partial && m.Used > limited*float64(s.Overload.Slice)*s.Resource.Unit
 	m.Min = max(s.Range.least, policy.UpUnits(s.Floor(), s.Resource.Unit)) // without the part that a firing alert keeps
 	if s.Estimate.Cost != nil {
@@ -86,8 +86,8 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 	return m
 }
 
-// limited is the fraction of its share from which on a workload whose requests are limited to what
-// the share serves counts as stopped by that.
+// limited is the fraction of its share above which a workload whose requests are limited counts as
+// stopped by that limit.
 const limited = 0.8
 
 // refuses reports whether a gate refused requests of the workload in its latest report.
@@ -135,7 +135,7 @@ func (s *Allocation) Rest(e float64, detail string) {
 	s.Aim.Stays = true
 }
 
-// ServeInTurn sets the target of an allocation to the share of its turn. scale is the fraction of
+// ServeInTurn sets the target of an allocation to its share in the overload. scale is the fraction of
 // the CPU that may be given.
 func (s *Allocation) ServeInTurn(scale float64) {
 	s.Aim.Solved, s.Aim.Units = true, max(int(math.Round(float64(s.Overload.Slice)*scale)), min(s.Overload.Slice, max(s.Range.least, policy.UpUnits(s.Floor(), s.Resource.Unit))))
@@ -154,9 +154,9 @@ func (s *Allocation) ServeInTurn(scale float64) {
 	}
 }
 
-// Capped reports whether the share is also to be a limit: that of a workload that is not served
-// while others are. By weight alone it would use up the common limit, on CPUs on which the served
-// ones do not run.
+// Capped reports whether the share is also to be a limit. It is for a workload that is not served while
+// others are: by weight alone it would use up the common limit on CPUs on which the served workloads do
+// not run.
 func (s *Allocation) Capped(k *instances.Instance) bool {
 	return s.Shared() && s.Status.Free && !k.Held.Reserves && (s.Overload.Capped || k.Capped)
 }

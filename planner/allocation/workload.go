@@ -39,7 +39,7 @@ type Workload struct {
 	History History
 }
 
-// History is what earlier rounds and reports tell of a workload.
+// History is what is kept of a workload from earlier rounds and reports.
 type History struct {
 	Instances InstanceSet
 	Use       usage.Use

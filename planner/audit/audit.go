@@ -216,7 +216,7 @@ func (p *Pool) enviable() *frontier {
 			sums[i] += all[i][r]
 		}
 	}
-	// Who has more in sum is dominated by nobody after it.
+	// A tenant with a larger sum is not dominated by those that follow in this order.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(sums[b], sums[a]) })
 	for _, i := range order {
 		if !slices.ContainsFunc(f.bundles, func(b []float64) bool { return covers(b, all[i]) }) {

@@ -177,7 +177,7 @@ func (p *policy) cut(r *round, v verdict) int {
 // deflation is the share of its amounts that the policy deflation takes from each job per tick.
 const deflation = 0.1
 
-// turns reports whether one of the resources can be set for a job.
+// turns reports whether trimtab can set one of the resources for a job.
 func (r *round) turns(i int, names ...string) bool {
 	for k, name := range r.names {
 		if slices.Contains(names, name) && !math.IsNaN(r.allocations[i].to[k]) {

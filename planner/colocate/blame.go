@@ -40,8 +40,8 @@ func back(resource string) float64 {
 	return 0
 }
 
-// remember records what was proven safe. It lowers the ceilings of the deciding service, once until
-// that is calm again.
+// remember records the amounts of jobs that did no harm. It lowers the ceilings of the service that
+// decides, once until that service is calm again.
 func (p *policy) remember(r *round, v *verdict) {
 	if v.free || p.rules.limits != nil {
 		return

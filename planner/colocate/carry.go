@@ -77,7 +77,7 @@ func (g *goal) take(c *Change) {
 }
 
 // kill ends a job if its knob can, and suspends it too: if a supervisor starts another in its
-// group, that one is frozen, gets the least amounts and waits for its turn.
+// group, that process is frozen, gets the least amounts and waits as a suspended job does.
 func (t *tenant) kill(g *goal) {
 	if t.usable(alive) == nil {
 		delete(g.to, alive)

@@ -49,8 +49,8 @@ type Service struct {
 	// Frequency is the clock of its cores and LeastFrequency the least that they should have, in
 	// MHz; 0: unknown.
 	Frequency, LeastFrequency float64
-	// Idle says that it uses nothing of the host and waits for nothing, as the kernel counts: then
-	// it need not tell any numbers.
+	// Idle: by the kernel's counters the service uses nothing of the host and waits for nothing. It
+	// need not report any numbers then.
 	Idle bool
 }
 

@@ -136,7 +136,7 @@ func (s *Step) gather() {
 	}
 }
 
-// unlimited reports whether no knob limits a job yet: it got no resources, and waits for its turn.
+// unlimited reports whether no knob limits a job yet: it has got no resources, and waits.
 func (t *tenant) unlimited() bool {
 	k := t.usable(cpu)
 	return k != nil && k.Held.Now.Unlimited && k.Held.ReadOnly == ""

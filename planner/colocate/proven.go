@@ -27,7 +27,7 @@ func (p *policy) prove(r *round) {
 }
 
 // proven returns the largest amount that jobs had at this load while all services had slack; 0:
-// nothing is proven.
+// none is known.
 func (m *memory) proven(r *round, name string) float64 {
 	least := math.Inf(1)
 	for i := range r.o.Services {
@@ -45,7 +45,7 @@ func (m *memory) proven(r *round, name string) float64 {
 // mostLeap is the largest number of steps of one leap.
 const mostLeap = 128
 
-// leap gives jobs at once the amounts proven at this load, the largest job first. If no number of
+// leap gives jobs at once the amounts that did no harm at this load, the largest job first. If no number of
 // cores was ever too high and the slack is at least half of the SLO, it doubles their cores.
 func (p *policy) leap(r *round) (any bool) {
 	kept := slices.Clone(r.capacity)

@@ -93,7 +93,7 @@ func (p *Problem) Ascend(start []int, cost func(units []int) float64, evaluation
 	pairs := r.Perm((n + 1) * n)
 	for since, k := 0, 0; since < len(pairs) && evaluations > 0; k++ {
 		pair := pairs[k%len(pairs)]
-		from, to := pair/n-1, pair%n // -1: what nobody has
+		from, to := pair/n-1, pair%n // -1: the units that no workload has
 		since++
 		for size := 8; size >= 1 && from != to && evaluations > 0; size /= 2 {
 			if at[to]+size > p.Max[to] || from < 0 && free < size || from >= 0 && at[from]-size < p.Min[from] {

@@ -18,7 +18,7 @@ type candidates struct {
 // usable are the candidates that can take another attempt.
 type usable struct {
 	hosts []*host
-	// turn is the index of the next one.
+	// turn is the index from which choose looks for a host.
 	turn int
 	// why there is none
 	why string

@@ -12,8 +12,8 @@ import (
 // host is a host that reported, or that has an attempt of an earlier manager.
 type host struct {
 	name string
-	// heard says that the host reported to this manager. life and report are the newest numbers; at
-	// is when the report came.
+	// heard: the host has reported to this manager. life and report are the numbers of the newest
+	// report; at is when it came.
 	heard        bool
 	life, report uint64
 	at           time.Duration

@@ -19,7 +19,7 @@ type job struct {
 	submitted time.Time
 	// base is the highest attempt number of an earlier job with the same name.
 	base      int
-	cancelled string // who cancelled it, and why; "": nobody
+	cancelled string // who cancelled it, and why; "": it was not cancelled
 	ended     time.Time
 	tasks     []task
 	// ready has the tasks that may be placed speculatively, in the order of the job. Some may no
@@ -126,7 +126,7 @@ type attempt struct {
 	// kill is why the attempt must end; asked is the number of the first list that says so.
 	kill  string
 	asked uint64
-	// told is the host's last report of the attempt, in its report number seen; nil: none.
+	// told is the attempt in the last report of its host, whose number is seen; nil: none.
 	told *speculation.Attempt
 	seen uint64
 	// placed is when it was placed; since is when it was first reported as running.

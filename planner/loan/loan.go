@@ -2,7 +2,7 @@
 // them is over, the part above Base may be given back at once. Nothing in an alert says how
 // much: what is lent and given back is what the policy plans.
 //
-// An alert that nobody speaks of any more ends by the end that its sender gave, or after a
+// An alert that is no longer sent ends at the end that its sender gave, or after a
 // bound. The package reads no clock and plans nothing.
 package loan
 

@@ -35,7 +35,7 @@ type Group struct {
 // Plan is what the planner gave this host.
 type Plan struct {
 	Groups []Group
-	// Capacity is what the groups share, in cores: the quota of their parent.
+	// Capacity is the amount that the groups share, in cores: the quota of their parent.
 	Capacity float64
 	// Lendable is how much the sum of what is set may exceed the sum of targets, in cores.
 	Lendable float64
@@ -79,7 +79,7 @@ const (
 	Gone
 )
 
-// Reading is what was read of one group.
+// Reading has the values that were read of one group.
 type Reading struct {
 	State State
 	// Used and Stalled are counters, in seconds: CPU time used, and time in which the
@@ -126,11 +126,11 @@ type Ask struct {
 	Cause Cause
 	// Since is when the loan began, or the room ended.
 	Since time.Duration
-	// Want is what the group would have, in cores.
+	// Want is the amount that the group would have, in cores.
 	Want float64
 }
 
-// Decision is what a tick comes to. Its slices are valid until the next call.
+// Decision is the result of a tick. Its slices are valid until the next call.
 type Decision struct {
 	// Shrinks are to be written first; Grow has the rest.
 	Shrinks []Write
@@ -147,7 +147,7 @@ type Status struct {
 	// Set is its quota; Target the quota that it returns to. Set − Target is borrowed, or lent
 	// where negative.
 	Set, Target float64
-	// Foreign: its value is somebody else's, and left alone.
+	// Foreign: another program has set its value, which is left alone.
 	Foreign bool
 	// Granted, Lent and Borrowed in core-seconds; Stalled in seconds.
 	Granted, Lent, Borrowed, Stalled float64

@@ -13,7 +13,7 @@ import (
 type Publisher struct {
 	now  message // as a full message
 	next []byte  // the candidates message
-	full []byte  // made when somebody asks
+	full []byte  // made when a job manager asks for it
 }
 
 // NewPublisher returns the publisher of one life of the aggregator. life increases with each

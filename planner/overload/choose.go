@@ -288,7 +288,7 @@ func (d *decision) divide() {
 		m := &d.Members[i]
 		share[i] = d.least(m)
 		switch {
-		case len(served) == 0: // nobody can be served: everybody gets its entitlement
+		case len(served) == 0: // the pool can serve no member in full: all get their entitlements
 			share[i] = min(max(int(m.Entitled/d.Unit), m.Min, 1), m.Max)
 		case m.State.Rank == 0 && others > 0:
 			share[i] = min(max(share[i], int(left/float64(others))), m.Max)

@@ -16,7 +16,7 @@
 // costs the last by rank.
 //
 // Reports describe the past. The kernel's count of throttled time says three things at once: needs
-// fit again, if nobody was stopped for 3 s and some of the pool is idle; a workload has no queue
+// fit again, if no workload was stopped for 3 s and some of the pool is idle; a workload has no queue
 // any more, if nothing stops it; and what such a workload wants, namely what it uses. No workload
 // is given up before the pool was used up for 5 s.
 //

@@ -9,7 +9,7 @@ import (
 // MaxUnits bounds a problem, so that the solvers' integers cannot overflow.
 const MaxUnits = 1 << 20
 
-// Grain absorbs rounding when an amount is turned into units: 1e-9 of a unit.
+// Grain absorbs rounding when an amount is converted into units: 1e-9 of a unit.
 const Grain = 1e-9
 
 // UpUnits returns the least number of units that give at least v, at most
@@ -32,8 +32,8 @@ type Demand struct {
 	Mean int
 }
 
-// DemandOf reads the demand off curve c for unit size unit (> 0), within [lo, hi] units. Below
-// the first knot nothing is proven, so a demand is never less than that. It takes time linear in
+// DemandOf returns the demand by curve c for unit size unit (> 0), within [lo, hi] units. Below
+// the first knot nothing was measured, so a demand is never less than that. It takes time linear in
 // the knots.
 func DemandOf(c *trimtab.Curve, slo, unit float64, lo, hi int) Demand {
 	lower := func(b trimtab.Band) float64 { return b.Lower }

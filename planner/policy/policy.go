@@ -1,6 +1,6 @@
-// Package policy is the seam between the planner and what divides a pool: one
-// round's [Problem] in whole units, its [Solution], the demand that is read off a
-// curve ([DemandOf]), and utilities.
+// Package policy is the interface between the planner and the objectives, which divide a pool: the
+// [Problem] of one round in whole units, its [Solution], the demand by a curve ([DemandOf]),
+// and utilities.
 //
 //	max objective(a),  Σ_j a_j <= R,  Σ_j f_jh a_j <= C_h for every host h
 //

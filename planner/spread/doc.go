@@ -13,9 +13,9 @@
 //
 // An instance that cannot be read keeps what it has and counts at its maximum.
 // A new instance starts with the median of its siblings' amounts. Where a host,
-// or the pool, cannot hold what is wanted, what exceeds the minimums is cut in
-// proportion. Where that is due to an instance that cannot be read, nobody is
-// lowered for it.
+// or the pool, has too little for all wanted amounts, their parts above the minimums
+// are cut in proportion. If that is due to an instance that cannot be read, no
+// instance is lowered for it.
 //
 // Source: ours. The package knows no curve, no objective and no bus; it does not
 // bound how far a round goes, which the guard does, and orders no writes, which package

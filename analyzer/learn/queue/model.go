@@ -198,7 +198,7 @@ func (m *Model) Predict(allocation, load, cost, level float64) trimtab.Band {
 			b.Lower = p
 		}
 	}
-	// What nobody's model knows: other resources, pauses, the network.
+	// The model knows nothing of other resources, pauses and the network.
 	b.Lower = math.Max(0, math.Min(b.Lower, b.Mean)-unknown)
 	b.Upper = math.Min(1, math.Max(b.Upper, b.Mean)+unknown)
 	return b
