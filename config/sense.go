@@ -200,7 +200,7 @@ func (v *validator) increases(where string, e parser.Expr) {
 	})
 }
 
-// longer warns of a rate that is made one per minute, hour or day.
+// longer warns of a rate that a query multiplies to one per minute, hour or day.
 func (v *validator) longer(where string, e parser.Expr) {
 	b, ok := bare(e).(*parser.BinaryExpr)
 	if !ok || b.Op != parser.MUL {

@@ -130,7 +130,8 @@ func answerError(reply *nats.Msg) error {
 const (
 	// commandWithin is how long a command may take to be stored: a person waits.
 	commandWithin = time.Second
-	// settledWithin is how long its sender then asks whether it was.
+	// settledWithin is how long the sender of a command without a confirmation asks the stream whether
+	// it was stored.
 	settledWithin = time.Second
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Tap records every call of the step that it wraps. It is Parted and Counted where that is. Like
-// every step it belongs to one goroutine.
+// Tap records every call of the step that it wraps. It implements trimtab.Parted and trimtab.Counted,
+// and passes those calls on if the step has them. Like every step it belongs to one goroutine.
 type Tap struct {
 	stage    string
 	step     trimtab.Step

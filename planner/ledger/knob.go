@@ -45,8 +45,8 @@ func (k *Knob) taken(a trimtab.Amount) float64 {
 // force.
 func (k *Knob) gives() float64 { return max(k.taken(k.Held.Now), k.taken(k.Held.InForce())) }
 
-// Lends returns what the knob gets back with its baseline. A knob that had no limit before has
-// lent nothing that could be counted.
+// Lends returns how much the knob gets back when its baseline is restored. A knob that had no limit
+// before lends 0, since the amount is not known.
 func (k *Knob) Lends() float64 {
 	if k.Held.Baseline.Unlimited {
 		return 0

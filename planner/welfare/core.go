@@ -13,7 +13,7 @@ type core struct {
 	// at is the best choice of each workload at the present price.
 	at    []int
 	price float64
-	// top[i] is the joint result of the choices in at for workloads i and later.
+	// top[i] has the units and the worth that the choices in at give workloads i and later together.
 	top []answer
 	// best is the best answer so far; short is how far it is below the bound.
 	best  []int

@@ -133,7 +133,7 @@ func (m *Hourly) learn(bin int) {
 	if share > 0 {
 		p = math.Max(pace, share/(1+share))
 	}
-	// Before a bin was seen twice, what it shows is noise as far as is known.
+	// The first value of a bin counts as noise: only a second one can show that it recurs.
 	s.Held = min(s.Held+1, math.MaxInt32)
 	keep := 1 - 1/math.Min(float64(s.Held), scatter)
 	s.Noise = keep*s.Noise + (1-keep)*off*off/(1+share)
