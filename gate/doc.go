@@ -9,8 +9,8 @@
 // responses whose body still comes after ten times the SLO.
 //
 // The gate answers a refused request with 503 and Retry-After, or RESOURCE_EXHAUSTED over gRPC,
-// before it sends anything to the service, so a client may safely retry. It never cuts a response
-// that has begun.
+// before it sends anything to the service, so a client may safely retry. It cuts a response
+// that has begun only if its client reads nothing of it for 30 s, and at the end of a drain.
 //
 // It does not balance over several services, end TLS, cache, retry or change what it passes on.
 //

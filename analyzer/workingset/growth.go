@@ -10,7 +10,7 @@ const (
 	points = 24
 	// significant is the least slope over all intervals, in standard errors. By Student's t with points
 	// − 2 degrees of freedom, chance gives a steeper slope less than once in 10^6.
-	significant = 7
+	significant = 7.0
 	// backward is the largest fall below an earlier interval, as a part of the growth.
 	backward = 0.1
 	// lasting is the least slope of the newer half, as a part of the older half's.
