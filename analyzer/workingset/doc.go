@@ -25,7 +25,7 @@
 //
 // Source: the order statistic is conformal prediction (Vovk et al., Algorithmic Learning in a
 // Random World, 2005) with a maximum as its quantile; the choice among windows by what they would
-// have cost is Autopilot's idea (Rzadca et al., EuroSys'20, section 3.2.3), and the bound is ours.
+// have cost is Autopilot's idea (Rzadca et al., EuroSys'20), and the bound is ours.
 //
 // The package reads no clock. It does not know limits, and changes nothing.
 package workingset

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trimtab/trimtab/analyzer/workingset"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/supervise"
 )
@@ -340,5 +341,16 @@ func TestAReloadSeesTheMarginOfMemory(t *testing.T) {
 	}
 	if maps.Equal(before, after) {
 		t.Error("a changed margin restarts nothing")
+	}
+}
+
+// config may not import the learner, so the margin stands in both.
+func TestTheMarginOfTheFileIsThatOfTheLearner(t *testing.T) {
+	cfg, err := config.Parse("t.yaml", []byte("pool: {cpu: 1}\nworkloads: [{name: a, slo: {latency: 100ms, fraction: 0.95}, knob: {cgroup: a, cpu: {max: 0.9}, memory: {max: 400MiB}}}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := cfg.Workloads[0].Knob.Memory.Margin; got != workingset.Margin {
+		t.Errorf("the file's margin is %v, the learner's %v", got, workingset.Margin)
 	}
 }

@@ -12,9 +12,9 @@
 //	vpa        VPA's recommender: 90th percentile of the peaks of 24 h, weights halve in 24 h, · 1.15;
 //	           after an OOM the limit at which it came · 1.2, at least 100 MiB more, counts as a peak
 //
-// Source: K. Rzadca et al., "Autopilot" (EuroSys'20), section 3.2.2 (moving window recommenders:
-// S_max for the least tolerance of OOMs, S_p for more; half-life of 48 h for memory; margin of 10 to
-// 15%; maximum of the last hour). The paper does not give the window of S_max; 48 h is ours.
+// Source: K. Rzadca et al., "Autopilot" (EuroSys'20), its moving window recommenders as we understand
+// them: S_max for the least tolerance of OOMs, S_p for more; a half-life of 48 h for memory; a margin
+// of 10 to 15%; the maximum of the last hour. The window of S_max, 48 h, is ours.
 // kubernetes/autoscaler, Vertical Pod Autoscaler 1.7 (package sim/autoscale).
 //
 // The recordings are whole machines or clusters, not containers, and have no restarts.
