@@ -126,7 +126,7 @@ func (b *bench) open(ctx context.Context) error {
 		}
 		b.say("%s runs", k.name)
 	}
-	// What was asked for only to warm the caches is dropped before anything is recorded.
+	// The caches that drop what is old are as full as they stay at a low load.
 	low := course{Length: kept + 2*time.Second, Day: kept, Low: 0.3, High: 0.3}
 	_, err := b.play(ctx, all(low), b.Seed+1, nil)
 	return err

@@ -182,8 +182,11 @@ func (s *service) read(ctx context.Context, begin time.Time, length time.Duratio
 	}
 }
 
-// warm asks for every user once, so that a service holds what it can.
+// warm asks for every user once, where that fills the service.
 func (s *service) warm(ctx context.Context) error {
+	if !s.fills {
+		return nil
+	}
 	all := make(chan int)
 	go func() {
 		defer close(all)

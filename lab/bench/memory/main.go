@@ -72,7 +72,7 @@ func parse(args []string) (*options, error) {
 	services := f.String("service", strings.Join(names, ","), "services, with commas")
 	parts := f.String("part", partRows+","+partSweep+","+partTrials, "parts of the run, with commas; the rows are needed by the others")
 	f.DurationVar(&o.Day, "day", 30*time.Second, "length of the day that each row sees")
-	f.DurationVar(&o.Sweep, "sweep", 10*time.Second, "length of the day under each limit of the sweep")
+	f.DurationVar(&o.Sweep, "sweep", 16*time.Second, "length of the day under each limit of the sweep")
 	f.Float64Var(&o.Rate, "rate", 80, "requests per second of a service at the highest level")
 	f.DurationVar(&o.Within, "within", 200*time.Millisecond, "latency of the SLO")
 	f.IntVar(&o.Trials, "trials", 15, "steps of the load under limits that trimtab set, over all services")

@@ -42,13 +42,15 @@ type kind struct {
 	// untouched is the limit that an operator sets, in MiB: about twice what the software's own
 	// settings let it hold (maxmemory, -Xmx) or what it held in a test, as a whole number of 256 MiB.
 	untouched float64
-	start     func(ctx context.Context, in *rig.Group, dir string) (server, error)
+	// fills says that it keeps what was asked for once, so that it is filled before it is measured.
+	fills bool
+	start func(ctx context.Context, in *rig.Group, dir string) (server, error)
 }
 
 func kinds() []kind {
 	return []kind{
-		{"postgres", 1024, startDatabase}, {"redis", 768, startStore}, {"jvm", 1024, startJVM},
-		{"go", 512, startCache}, {"node", 512, startNode},
+		{"postgres", 1024, true, startDatabase}, {"redis", 768, true, startStore},
+		{"jvm", 1024, false, startJVM}, {"go", 768, false, startCache}, {"node", 512, false, startNode},
 	}
 }
 
