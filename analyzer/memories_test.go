@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/workingset"
 	"github.com/trimtab/trimtab/quantity"
 )
 
@@ -118,6 +119,34 @@ func TestALimitThatIsMetCountsOnlyWhereTheWorkingSetIsNearIt(t *testing.T) {
 		if short := r.needs(r.now)[0].Short != nil; short != c.short {
 			t.Errorf("%s: short is %v", name, short)
 		}
+	}
+}
+
+func TestPageCacheThatIsReadAgainIsNeededForADay(t *testing.T) {
+	r := &remembers{t, &memories{}, at(0)}
+	r.run("", 2*time.Hour, time.Minute, 600*mib, still(200*mib))
+	tell := func(limit, usage, refaults float64) float64 {
+		r.run("", time.Second, time.Second, limit, still(200*mib))
+		r.tell("", quantity.MemoryUsage, usage)
+		r.tell("", quantity.Refaults, refaults)
+		return r.run("", time.Second, time.Second, limit, still(200*mib)).Need
+	}
+	whole := 600.0 * mib / page / 300 // pages a second: all of the highest limit within five minutes
+	for name, need := range map[string]float64{"it is not full": tell(400*mib, 300*mib, 10*whole), "few pages": tell(400*mib, 399*mib, 0.6*whole)} {
+		if need > 250*mib {
+			t.Errorf("%s: it needs %v", name, need/mib)
+		}
+	}
+	if need := tell(400*mib, 399*mib, whole); math.Abs(need-440*mib) > mib {
+		t.Errorf("it needs %v", need/mib)
+	}
+	for _, limit := range []float64{590 * mib, 600 * mib} {
+		if need := tell(limit, limit, whole); need*(1+workingset.Margin) > 601*mib {
+			t.Errorf("it needs %v, more than was ever given", need/mib)
+		}
+	}
+	if n := r.run("", 25*time.Hour, time.Minute, 600*mib, still(200*mib)); n.Need > 250*mib {
+		t.Errorf("a day later it needs %v", n.Need/mib)
 	}
 }
 
