@@ -31,14 +31,15 @@ type step struct {
 //
 //	level(t) = Low + (High − Low) · (1 − cos 2πt/Day) / 2,
 //
-// and the steps. A level of 1 is the rate of the bench.
+// and the steps. A level of 1 is the rate of the bench. A run begins Skip after the begin of the day.
 type course struct {
-	Length, Day time.Duration
-	Low, High   float64
-	Steps       []step
+	Length, Day, Skip time.Duration
+	Low, High         float64
+	Steps             []step
 }
 
 func (c *course) level(at time.Duration) float64 {
+	at += c.Skip
 	for _, s := range c.Steps {
 		if at >= s.From && at < s.To {
 			return s.Level
@@ -54,6 +55,14 @@ func all(c course) func(int) course { return func(int) course { return c } }
 func day(length time.Duration) course {
 	part := func(v float64) time.Duration { return time.Duration(v * float64(length)) }
 	return course{Length: length, Day: length, Low: 0.3, High: 0.8, Steps: []step{{part(0.25), part(0.32), 0.9}, {part(0.6), part(0.72), 1}}}
+}
+
+// worst is the part of a day with its peak, and so much before it that the caches fill.
+func worst(length time.Duration) course {
+	c := day(length)
+	c.Skip = length / 5
+	c.Length = 3*length/4 - c.Skip
+	return c
 }
 
 // request is one that is meant to be sent At the time since the begin, for a user.

@@ -21,7 +21,6 @@ type options struct {
 	Services []string
 	Parts    []string
 	Day      time.Duration
-	Sweep    time.Duration
 	Rate     float64
 	Within   time.Duration
 	Trials   int
@@ -72,7 +71,6 @@ func parse(args []string) (*options, error) {
 	services := f.String("service", strings.Join(names, ","), "services, with commas")
 	parts := f.String("part", partRows+","+partSweep+","+partTrials, "parts of the run, with commas; the rows are needed by the others")
 	f.DurationVar(&o.Day, "day", 30*time.Second, "length of the day that each row sees")
-	f.DurationVar(&o.Sweep, "sweep", 16*time.Second, "length of the day under each limit of the sweep")
 	f.Float64Var(&o.Rate, "rate", 80, "requests per second of a service at the highest level")
 	f.DurationVar(&o.Within, "within", 200*time.Millisecond, "latency of the SLO")
 	f.IntVar(&o.Trials, "trials", 15, "steps of the load under limits that trimtab set, over all services")
@@ -104,8 +102,8 @@ func parse(args []string) (*options, error) {
 	switch {
 	case f.NArg() > 0:
 		return nil, trimtab.Invalidf("arguments: want none but flags")
-	case min(o.Day, o.Sweep) < 5*time.Second || max(o.Day, o.Sweep) > time.Hour:
-		return nil, trimtab.Invalidf("day %v, sweep %v: want 5s to 1h", o.Day, o.Sweep)
+	case o.Day < 5*time.Second || o.Day > time.Hour:
+		return nil, trimtab.Invalidf("day %v: want 5s to 1h", o.Day)
 	case !(o.Rate >= 1 && o.Rate <= 1e4) || o.Within < time.Millisecond || o.Within > patience || o.Trials < 0 || o.Trials > 1e5:
 		return nil, trimtab.Invalidf("rate %v, within %v, trials %d: out of range", o.Rate, o.Within, o.Trials)
 	}

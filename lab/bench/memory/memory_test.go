@@ -32,6 +32,10 @@ func TestADayGoesUpAndDownWithItsSteps(t *testing.T) {
 			t.Errorf("at %v: %v, want %v", at, got, want)
 		}
 	}
+	w := worst(100 * time.Second)
+	if w.Length != 55*time.Second || w.level(0) != c.level(20*time.Second) || w.level(45*time.Second) != 1 {
+		t.Errorf("the worst part: %+v", w)
+	}
 	a, again, other := c.arrivals(50, 1, 2), c.arrivals(50, 1, 2), c.arrivals(50, 1, 3)
 	if len(a) != len(again) || a[len(a)/2] != again[len(a)/2] || a[0] == other[0] {
 		t.Error("the same seed must give the same requests, another stream others")

@@ -33,7 +33,7 @@ const (
 
 // sweep looks for the least fixed limit under which each service holds: by halving what lies between
 // a limit that held and one that did not. Each try starts the service anew under the limit, lets it
-// fill, and plays a day. All services are swept at the same time.
+// fill, and plays the part of the day with its peak. All services are swept at the same time.
 func (b *bench) sweep(ctx context.Context, r *result) error {
 	r.Sweep = make([]found, len(b.services))
 	failed := make([]error, len(b.services))
@@ -61,7 +61,7 @@ func (b *bench) sweep(ctx context.Context, r *result) error {
 func (b *bench) sweepOne(ctx context.Context, s *service, stream int, r *result) (f found, err error) {
 	days := r.Days[s.name]
 	f.Need = need(days)
-	f.Broken, f.Least = 0.4*peak(days), 1.1*peak(days)
+	f.Broken, f.Least = 0.5*peak(days), 1.1*peak(days)
 	enough := min(missed, 0.9*r.Rows[0].Services[stream].InTime)
 	for limit := (f.Broken + f.Least) / 2; f.Tried < sweeps && f.Least > f.Broken*(1+resolution); limit = (f.Broken + f.Least) / 2 {
 		why, err := b.try(ctx, s, stream, limit, enough)
@@ -78,7 +78,7 @@ func (b *bench) sweepOne(ctx context.Context, s *service, stream int, r *result)
 	return f, nil
 }
 
-// try plays a short day under a limit, and says why it is too small; "": it is not.
+// try plays the part of the day with its peak under a limit, and says why it is too small; "": it is not.
 func (b *bench) try(ctx context.Context, s *service, stream int, limit, enough float64) (why string, err error) {
 	const within = 20 * time.Second
 	starting, stop := context.WithTimeout(ctx, within)
@@ -94,7 +94,7 @@ func (b *bench) try(ctx context.Context, s *service, stream int, limit, enough f
 	if err := s.warm(starting); err != nil {
 		return "it does not fill", ctx.Err()
 	}
-	c := day(b.Sweep)
+	c := worst(b.Day)
 	out, err := b.playOne(ctx, s, stream, c, b.Seed, nil)
 	if err != nil {
 		return "", err
