@@ -19,12 +19,14 @@
 // stored state it replaces what a first run in mode recommend had learnt. During the row itself time
 // is not stretched: a rise that takes hours in production takes seconds.
 //
-// The sweep finds the least fixed limit under which a service holds, in hindsight:
+// The sweep finds the least fixed limit that a running service holds, in hindsight:
 //
 //	no process is killed, 95% of the requests are in time, and fewer than 1024 pages/s are read again
 //
-// Trials play one step of the load for each service under the limit that trimtab would have left after
-// eight days of the low load before it, while an observer reads limit and use every 20 ms.
+// A runtime that is started under such a limit may need less: Node.js and JVMs size their heaps by it.
+//
+// Trials play one step of the load for each service, up to half above all that was seen, under the limit
+// that trimtab would have left after eight such days, while an observer reads limit and use every 20 ms.
 //
 // It does not measure several instances of a service, swap, or runtimes that are told of a limit.
 //

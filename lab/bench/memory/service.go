@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// valueKiB is what one user's data take in a service.
-	valueKiB = 128
+	// valueKiB is what one user's data take in PostgreSQL and redis, and cacheKiB in the caches of the
+	// others: so that each service uses more than the 250 MiB that VPA recommends at least.
+	valueKiB, cacheKiB = 128, 320
 	// users are as many as there are in all; requests draw from them evenly.
 	users = 3000
 	// kept is how long the caches of the Go, JVM and Node.js services keep what is not asked for.
@@ -50,7 +51,7 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{"postgres", 1024, true, startDatabase}, {"redis", 768, true, startStore},
-		{"jvm", 1024, false, startJVM}, {"go", 768, false, startCache}, {"node", 512, false, startNode},
+		{"jvm", 1536, false, startJVM}, {"go", 1024, false, startCache}, {"node", 1024, false, startNode},
 	}
 }
 
@@ -231,7 +232,7 @@ func startWeb(ctx context.Context, in *rig.Group, dir string, args ...string) (s
 	if err != nil {
 		return nil, err
 	}
-	args = append(args, address, strconv.Itoa(valueKiB<<10), strconv.Itoa(int(kept.Milliseconds())))
+	args = append(args, address, strconv.Itoa(cacheKiB<<10), strconv.Itoa(int(kept.Milliseconds())))
 	p, err := rig.StartAt(ctx, rig.Program{Args: args, Dir: dir, Log: filepath.Join(dir, "log"), Stop: syscall.SIGTERM}, in, "http://"+address+"/?user=0")
 	if err != nil {
 		return nil, err
@@ -271,7 +272,7 @@ func startJVM(ctx context.Context, in *rig.Group, dir string) (server, error) {
 		}
 	}
 	// Without a choice of its own a JVM takes another collector under a limit below 1792 MiB.
-	return startWeb(ctx, in, dir, java, "-Xmx512m", "-XX:+UseG1GC", "-cp", dir, "Cache")
+	return startWeb(ctx, in, dir, java, "-Xmx768m", "-XX:+UseG1GC", "-cp", dir, "Cache")
 }
 
 func startNode(ctx context.Context, in *rig.Group, dir string) (server, error) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -21,8 +22,9 @@ const (
 	// resolution is where the sweep stops: the part of a limit by which the one that held exceeds the
 	// one that did not.
 	resolution = 0.03
-	// sweeps is how many limits a service is tried under at most.
-	sweeps = 5
+	// sweeps is how many limits a service is tried under at most, between these parts of its peak.
+	sweeps            = 4
+	lowest, uppermost = 0.7, 1.1
 	// refaulting is how many pages a second a service may read again before it counts as short of
 	// memory: 4 MiB/s.
 	refaulting = 1024
@@ -32,8 +34,10 @@ const (
 )
 
 // sweep looks for the least fixed limit under which each service holds: by halving what lies between
-// a limit that held and one that did not. Each try starts the service anew under the limit, lets it
-// fill, and plays the part of the day with its peak. All services are swept at the same time.
+// a limit that held and one that did not. A limit is set on the process that runs, at a low load, and
+// then the part of the day with its peak is played. What was killed is first started anew and plays
+// that part without a limit: runtimes that start under a small limit take less. All services are swept
+// at the same time.
 func (b *bench) sweep(ctx context.Context, r *result) error {
 	r.Sweep = make([]found, len(b.services))
 	failed := make([]error, len(b.services))
@@ -41,12 +45,7 @@ func (b *bench) sweep(ctx context.Context, r *result) error {
 	for i, s := range b.services {
 		sweeps.Go(func() {
 			r.Sweep[i], failed[i] = b.sweepOne(ctx, s, i, r)
-			if failed[i] == nil {
-				failed[i] = s.again(ctx, 0)
-			}
-			if failed[i] == nil {
-				failed[i] = s.warm(ctx)
-			}
+			failed[i] = errors.Join(failed[i], s.Set(0))
 		})
 	}
 	sweeps.Wait()
@@ -61,7 +60,7 @@ func (b *bench) sweep(ctx context.Context, r *result) error {
 func (b *bench) sweepOne(ctx context.Context, s *service, stream int, r *result) (f found, err error) {
 	days := r.Days[s.name]
 	f.Need = need(days)
-	f.Broken, f.Least = 0.5*peak(days), 1.1*peak(days)
+	f.Broken, f.Least = lowest*peak(days), uppermost*peak(days)
 	enough := min(missed, 0.9*r.Rows[0].Services[stream].InTime)
 	for limit := (f.Broken + f.Least) / 2; f.Tried < sweeps && f.Least > f.Broken*(1+resolution); limit = (f.Broken + f.Least) / 2 {
 		why, err := b.try(ctx, s, stream, limit, enough)
@@ -78,34 +77,32 @@ func (b *bench) sweepOne(ctx context.Context, s *service, stream int, r *result)
 	return f, nil
 }
 
-// try plays the part of the day with its peak under a limit, and says why it is too small; "": it is not.
+// try plays the part of the day with its peak under a limit, and says why it is too small; "": it is
+// not. It leaves the service without a limit, and as it is after that part without one.
 func (b *bench) try(ctx context.Context, s *service, stream int, limit, enough float64) (why string, err error) {
-	const within = 20 * time.Second
-	starting, stop := context.WithTimeout(ctx, within)
-	defer stop()
-	before, err := s.Use()
-	if err != nil {
-		return "", err
-	}
-	// What runs under the limit is started again if it is killed; what does not even start was too tight.
-	if err := s.again(starting, limit); err != nil {
-		return "it does not start", ctx.Err()
-	}
-	if err := s.warm(starting); err != nil {
-		return "it does not fill", ctx.Err()
+	if err := s.Set(limit); err != nil {
+		// It does not wait for a limit that would kill at once.
+		return "more is in use", s.Set(0)
 	}
 	c := worst(b.Day)
 	out, err := b.playOne(ctx, s, stream, c, b.Seed, nil)
 	if err != nil {
 		return "", err
 	}
-	f := score(out, b.Within)
-	after, err := s.Use()
-	switch {
-	case err != nil:
+	if err := s.Set(0); err != nil {
 		return "", err
-	case after.Kills > before.Kills:
-		return fmt.Sprintf("%.0f kills", after.Kills-before.Kills), nil
+	}
+	switch f := score(out, b.Within); {
+	case f.Kills > 0:
+		// Its caches are cold now.
+		if err := s.again(ctx, 0); err != nil {
+			return "", err
+		}
+		if err := s.warm(ctx); err != nil {
+			return "", err
+		}
+		_, err := b.playOne(ctx, s, stream, c, b.Seed, nil)
+		return fmt.Sprintf("%.0f kills", f.Kills), err
 	case f.InTime < enough:
 		return fmt.Sprintf("%.1f%% in time", 100*f.InTime), nil
 	case f.Refaults > refaulting*c.Length.Seconds():

@@ -31,17 +31,17 @@ const (
 	nearly = 0.95
 	// watches is how often the observer reads limit and use.
 	watches = 20 * time.Millisecond
-	// low lasts before before the step, and the step lasts after.
-	lowFor, stepFor = 6 * time.Second, 9 * time.Second
+	// lowFor is the length of the load before the step, stepFor that of the step.
+	lowFor, stepFor = 4 * time.Second, 10 * time.Second
 )
 
-// trials plays steps of the load: in each round one for each service, at random levels, under the
-// limits that trimtab would have left after eight days in which the load never was above From. Then
-// trimtab runs with what it would have learnt in these days.
+// trials plays steps of the load: in each round one for each service, from and to random levels, up to
+// half above all that was seen. The limits are those that trimtab would have left after eight days like
+// the recorded ones; then trimtab runs with what it would have learnt in these days.
 func (b *bench) trials(ctx context.Context, r *result) error {
 	draw := rand.New(rand.NewPCG(b.Seed, 7))
 	for done := 0; done < b.Trials; done += len(b.services) {
-		all, err := b.round(ctx, draw)
+		all, err := b.round(ctx, r.Days, draw)
 		if err != nil {
 			return fmt.Errorf("trials: %w", err)
 		}
@@ -52,29 +52,19 @@ func (b *bench) trials(ctx context.Context, r *result) error {
 }
 
 // round plays a trial with each service.
-func (b *bench) round(ctx context.Context, draw *rand.Rand) (out []trial, err error) {
-	courses, days := make([]course, len(b.services)), map[string][][]reading{}
-	for i := range b.services {
-		from := 0.2 + 0.3*draw.Float64()
-		to := from + (1.2-from)*draw.Float64()
-		courses[i] = course{Length: lowFor + stepFor, Day: lowFor + stepFor, Low: from, High: from, Steps: []step{{lowFor, lowFor + stepFor, to}}}
-		out = append(out, trial{Service: b.services[i].name, From: from, To: to})
-	}
-	seed := draw.Uint64()
-	// The low load is what trimtab has seen before.
-	quiet := func(i int) course { return course{Length: kept, Day: kept, Low: courses[i].Low, High: courses[i].Low} }
-	before, err := b.play(ctx, quiet, seed, nil)
-	if err != nil {
-		return nil, err
-	}
+func (b *bench) round(ctx context.Context, days map[string][][]reading, draw *rand.Rand) (out []trial, err error) {
+	courses := make([]course, len(b.services))
 	for i, s := range b.services {
-		days[s.name] = [][]reading{before[i].Readings}
-		limit := need(days[s.name]) * (1 + workingset.Margin)
-		if err := s.Set(limit); err != nil {
-			return nil, fmt.Errorf("%s: %w", s.name, err)
-		}
-		if out[i].Limit, err = s.Limit(); err != nil {
+		from, to := 0.2+0.3*draw.Float64(), 0.6+0.9*draw.Float64()
+		courses[i] = course{Length: lowFor + stepFor, Day: lowFor + stepFor, Low: from, High: from, Steps: []step{{lowFor, lowFor + stepFor, to}}}
+		out = append(out, trial{Service: s.name, From: from, To: to})
+		u, err := s.Use()
+		if err != nil {
 			return nil, err
+		}
+		// trimtab's host refuses a limit below the use and an eighth of it.
+		if err := s.Set(max(need(days[s.name])*(1+workingset.Margin), 1.125*u.Working)); err != nil {
+			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
 	if err := b.teach(ctx, days); err != nil {
@@ -91,7 +81,7 @@ func (b *bench) round(ctx context.Context, draw *rand.Rand) (out []trial, err er
 	for i, s := range b.services {
 		watchers.Go(func() { watched[i] = s.watch(watching, time.Now().Add(lowFor)) })
 	}
-	all, err := b.play(ctx, func(i int) course { return courses[i] }, seed+1, p.tell)
+	all, err := b.play(ctx, func(i int) course { return courses[i] }, draw.Uint64(), p.tell)
 	stop()
 	watchers.Wait()
 	if err != nil {
