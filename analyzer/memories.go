@@ -53,8 +53,11 @@ type memory struct {
 	LastShort time.Time `json:"last_short"`
 	// Most is the highest limit that it had, in bytes.
 	Most float64 `json:"most_limit,omitempty"`
-	// usage is all memory of the group, with all of the page cache, in bytes; 0: it is not known.
-	usage float64
+	// usage is all memory of the group, with all of the page cache, in bytes; 0: it is not known. again has
+	// what was read again in the current minute, refaulted when that was last told.
+	usage     float64
+	again     edge
+	refaulted time.Time
 	// since and before are when the current and the previous interval of edgeTime began, with the use
 	// at that time.
 	since, before edge
@@ -76,6 +79,22 @@ func (x *memory) rises(at time.Time) bool {
 	}
 	rise := x.Use - min(x.before.use, x.since.use)
 	return rise > leastRise**x.Limit && x.Use+rise >= *x.Limit
+}
+
+// refaults counts what was read again, in bytes a second, for a minute. Pages that a group reads again
+// below its limit do not count: they were reclaimed since the host is short.
+func (x *memory) refaults(at time.Time, rate float64) {
+	since := at.Sub(x.refaulted)
+	x.refaulted = at
+	if at.Sub(x.again.at) >= time.Minute {
+		x.again = edge{at: at}
+	}
+	if x.Limit == nil || x.usage < fullGroup**x.Limit || since > time.Minute {
+		return
+	}
+	if x.again.use += rate * since.Seconds(); x.again.use > 0 {
+		x.Refaulted(at, *x.Limit, x.Most, x.again.use)
+	}
 }
 
 // observe adds a sample of memory, and returns false if there are too many instances to add another.
@@ -120,10 +139,7 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 	case quantity.MemoryUsage:
 		x.usage = s.Value
 	case quantity.Refaults:
-		// Pages that a group reads again below its limit were reclaimed since the host is short.
-		if x.Limit != nil && x.usage >= fullGroup**x.Limit {
-			x.Refaulted(s.Time, *x.Limit, x.Most, page*s.Value)
-		}
+		x.refaults(s.Time, page*s.Value)
 	case quantity.OOMKills:
 		m.killed(x, s)
 	case quantity.PressureMemorySome:

@@ -139,12 +139,12 @@ func (l *Learner) Killed(at time.Time, limit float64) {
 	l.Start(at)
 }
 
-// Refaulted records that pages were read again soon after they were reclaimed, so many bytes a second,
+// Refaulted records that within a minute so many bytes were read again soon after they were reclaimed,
 // while the group was full to its limit. If all of the limit would be read again within five minutes,
 // the need is at least 1.1 times the limit for a day, but no more than was given before: most is the
-// highest limit that the instance ever had. Both are in bytes.
-func (l *Learner) Refaulted(at time.Time, limit, most, rate float64) {
-	if !(limit > 0 && limit <= most && most <= math.MaxFloat64/2 && rate*reread.Seconds() >= limit) {
+// highest limit that the instance ever had. All are in bytes.
+func (l *Learner) Refaulted(at time.Time, limit, most, again float64) {
+	if !(limit > 0 && limit <= most && most <= math.MaxFloat64/2 && again*reread.Minutes() >= limit) {
 		return
 	}
 	if at.After(l.FloorEnds) {

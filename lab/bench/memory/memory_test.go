@@ -75,6 +75,15 @@ func TestTheRulesAskForWhatTheirWordsSay(t *testing.T) {
 	}
 }
 
+// trimtab follows the hours of a day, VPA has one limit for all of them.
+func TestTheReplayJudgesEachReadingByTheLimitSetBeforeIt(t *testing.T) {
+	wave := used(func(s float64) float64 { return 400 + 200*math.Sin(2*math.Pi*s/40) })
+	other, ours := replay([][]reading{wave})
+	if other.Given < 1.15*600*mib || ours.Given > 0.85*other.Given || ours.Given < 400*mib || other.Overruns+ours.Overruns != 0 {
+		t.Errorf("VPA %+v, trimtab %+v", other, ours)
+	}
+}
+
 func TestAScoreIsOfWhatWasAskedAndOfWhatWasGiven(t *testing.T) {
 	s := seen{
 		Outcomes: []outcome{{OK: true, Took: time.Millisecond}, {OK: true, Took: time.Second}, {Took: time.Millisecond}, {OK: true, Took: 2 * time.Millisecond}},
@@ -125,7 +134,7 @@ func TestTheStateOfAWorkloadGetsTheLearnerAndKeepsTheRest(t *testing.T) {
 
 // played is a run of one service with these limits in MiB.
 func played(limits map[string]float64) *result {
-	r := &result{services: []*service{{kind: kind{name: "redis"}}}}
+	r := &result{services: []*service{{kind: kind{name: "redis"}}}, Days: map[string][][]reading{"redis": {used(flat)}}}
 	for _, name := range []string{rowKernel, rowUntouched, rowThumb, rowVPA, rowTrimtab} {
 		r.Rows = append(r.Rows, row{Name: name, Services: []figures{{Given: limits[name] * mib, InTime: 1, P99: 0.02}}})
 	}

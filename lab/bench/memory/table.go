@@ -54,6 +54,8 @@ func (r *result) text(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return fmt.Errorf("print table: %w", err)
 	}
+	other, ours := r.replays()
+	fmt.Fprintf(w, "\nreplay of the recorded days, stretched, as the day after eight like them: VPA %.0f MiB and %d overruns, trimtab %.0f MiB and %d\n", other.Given/mib, other.Overruns, ours.Given/mib, ours.Overruns)
 	if len(r.Sweep) > 0 {
 		fmt.Fprintln(w)
 		fmt.Fprintln(t, "working set\tleast that held MiB\tdid not hold\tit\tneed by trimtab\toff by\t")
@@ -74,4 +76,16 @@ func (r *result) text(w io.Writer) error {
 	}
 	fmt.Fprintln(w, "\n"+strings.Join(r.verdict(), "\n"))
 	return nil
+}
+
+// replays returns the replay of all services together.
+func (r *result) replays() (other, ours replayed) {
+	for _, s := range r.services {
+		if len(r.Days[s.name]) == 0 {
+			continue
+		}
+		a, b := replay(r.Days[s.name])
+		other, ours = replayed{other.Given + a.Given, other.Overruns + a.Overruns}, replayed{ours.Given + b.Given, ours.Overruns + b.Overruns}
+	}
+	return other, ours
 }

@@ -53,6 +53,39 @@ func vpa(days [][]reading) float64 {
 	return memory.Target
 }
 
+// replayed is what a rule gave in a replay of the recorded days.
+type replayed struct {
+	// Given is the mean limit in bytes, Overruns are the readings above the limit set before them.
+	Given    float64
+	Overruns int
+}
+
+// replay plays the recorded days, stretched, as the day after eight like them: with VPA's recommendation
+// and with trimtab's need and margin, looked at with each reading, as production does within seconds.
+func replay(days [][]reading) (other, ours replayed) {
+	all := stretch(days, history+1, time.Unix(1e9, 0))
+	last := len(all) - len(days[history%len(days)])
+	v, l := autoscale.NewVPA(), &workingset.Learner{}
+	judge := func(r *replayed, limit, use float64) {
+		r.Given += limit / float64(len(all)-last)
+		if use > limit {
+			r.Overruns++
+		}
+	}
+	for i, x := range all {
+		if i >= last {
+			_, memory, _ := v.Recommend()
+			judge(&other, memory.Target, x.bytes)
+			n, _ := l.Need(x.at)
+			judge(&ours, n.Limit*(1+workingset.Margin), x.bytes)
+		}
+		v.CPU(x.at, 1) // without samples of CPU it recommends nothing
+		v.Memory(x.at, x.bytes)
+		l.Take(x.at, x.bytes)
+	}
+	return other, ours
+}
+
 // learnt is what trimtab's learner knows after the days.
 func learnt(days [][]reading, end time.Time) *workingset.Learner {
 	l := &workingset.Learner{}

@@ -34,6 +34,8 @@ func (r *result) verdict() (out []string) {
 	less := func(f figures) float64 { return 1 - ours.Given/f.Given }
 	say(less(untouched) >= lessThanUntouched && ours.Kills <= untouched.Kills, "memory given: %.0f%% less than untouched, asked %.0f%%; %.0f kills, %.0f untouched", 100*less(untouched), 100*lessThanUntouched, ours.Kills, untouched.Kills)
 	say(less(other) >= lessThanVPA && ours.Kills <= other.Kills, "memory given: %.0f%% less than VPA, asked %.0f%%; %.0f kills, VPA %.0f", 100*less(other), 100*lessThanVPA, ours.Kills, other.Kills)
+	theirs, replayed := r.replays()
+	say(replayed.Given <= theirs.Given*(1-lessThanVPA) && replayed.Overruns <= theirs.Overruns, "memory in the replay: %.0f%% less than VPA, asked %.0f%%; %d overruns, VPA %d", 100*(1-replayed.Given/theirs.Given), 100*lessThanVPA, replayed.Overruns, theirs.Overruns)
 	worst, at := 0.0, ""
 	for i, f := range rows[rowTrimtab].Services {
 		before := rows[rowUntouched].Services[i]
