@@ -29,6 +29,8 @@ type Config struct {
 	Bursts bool `json:"bursts,omitempty"`
 	// Weighs says that trimtab sets the group's weight, which was the kernel's default before.
 	Weighs bool `json:"weighs,omitempty"`
+	// SoftEdge says that trimtab sets the group's memory.high, which was unlimited before.
+	SoftEdge bool `json:"soft_edge,omitempty"`
 	// Roots lets the knobs of one root share its open files, two descriptors each. Nil: they do
 	// not share.
 	Roots *Roots `json:"-"`

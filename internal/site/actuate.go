@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
 	"github.com/trimtab/trimtab/agent/fast"
+	"github.com/trimtab/trimtab/agent/grow"
 	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/supervise"
@@ -34,6 +35,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		Repeat: actuator.RepeatOf(cfg.Lease), ForeignHold: cfg.Kubernetes.ForeignHold,
 	}
 	limitMemory(&c, cfg)
+	margins := marginsOf(cfg)
 	acts := cfg.Fast.Acts() && cfg.Pool.Resource() == trimtab.CPU && len(all) > 0
 	c.Fast = acts
 	above, no := knobs.Share(cfg, kinds, all, s.process.Host)
@@ -41,7 +43,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	if hasCluster(all) {
 		ofCluster(&c, cfg, cluster)
 	}
-	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg))
+	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg), margins)
 	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
 	own := turns{cfg.Pool.Name, locks, all, supervise.KeyOf(above, cfg.Fast.Acts(), cfg.Fast.Parent, cfg.Actuator.CgroupRoot)}
 	var heir *turns // the knobs of the actuator that replaces this one at a reload
@@ -71,12 +73,18 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 				return fast.Run(ctx, a, s.process.Host, s.process.Metrics, s.process.Logger)
 			})
 		}
+		grown := func() error { return nil }
+		if c.FreeMemory != nil {
+			grown = s.process.Background(ctx, "memory", func(ctx context.Context) error {
+				return grow.Run(ctx, a, s.memory, margins, s.process.Metrics, s.process.Logger)
+			})
+		}
 		s.process.Ready.Set("actuator", "")
 		h := pipeline.NewHealth(work)
 		b := s.beside.Orders(h.Bus(s.bus))
 		stop := s.process.Background(ctx, "actuator", s.process.Working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
-			err := errors.Join(still(), stop())
+			err := errors.Join(grown(), still(), stop())
 			return errors.Join(err, s.closeActuator(a, own, heir))
 		}, nil
 	}

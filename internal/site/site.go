@@ -73,7 +73,7 @@ type Site struct {
 
 // newSite returns a site in which nothing has started.
 func newSite(o Options) *Site {
-	s := &Site{stages: stages{options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}}}
+	s := &Site{stages: stages{memory: grow.NewFeed(), options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}}}
 	s.parts.Logger, s.parts.Stops = o.Logger, s.process.Ending.Stops
 	s.process.Ready.Metrics, s.process.Ready.Logger = s.process.Metrics, o.Logger
 	s.beside.Process, s.beside.Fleet, s.beside.Watchdog, s.beside.Counter = &s.process, o.Role == natsbus.Agent, o.Watchdog, o.Counter
