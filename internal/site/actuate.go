@@ -35,7 +35,10 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		Repeat: actuator.RepeatOf(cfg.Lease), ForeignHold: cfg.Kubernetes.ForeignHold,
 	}
 	limitMemory(&c, cfg)
-	margins := marginsOf(cfg)
+	margins := map[string]float64{}
+	if c.FreeMemory != nil {
+		margins = marginsOf(cfg)
+	}
 	acts := cfg.Fast.Acts() && cfg.Pool.Resource() == trimtab.CPU && len(all) > 0
 	c.Fast = acts
 	above, no := knobs.Share(cfg, kinds, all, s.process.Host)
@@ -67,24 +70,13 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open actuator: %w", err), actuator.CloseTargets(c.Targets))
 		}
-		still := func() error { return nil }
-		if acts { // not a part of its own, since it must end before the actuator restores
-			still = s.process.Background(ctx, "fast", func(ctx context.Context) error {
-				return fast.Run(ctx, a, s.process.Host, s.process.Metrics, s.process.Logger)
-			})
-		}
-		grown := func() error { return nil }
-		if c.FreeMemory != nil {
-			grown = s.process.Background(ctx, "memory", func(ctx context.Context) error {
-				return grow.Run(ctx, a, s.memory, margins, s.process.Metrics, s.process.Logger)
-			})
-		}
+		still := s.betweenRounds(ctx, a, acts, margins)
 		s.process.Ready.Set("actuator", "")
 		h := pipeline.NewHealth(work)
 		b := s.beside.Orders(h.Bus(s.bus))
 		stop := s.process.Background(ctx, "actuator", s.process.Working("actuator", h, func(ctx context.Context) error { return a.Run(ctx, b) }))
 		return func() error {
-			err := errors.Join(grown(), still(), stop())
+			err := errors.Join(still(), stop())
 			return errors.Join(err, s.closeActuator(a, own, heir))
 		}, nil
 	}
@@ -92,6 +84,29 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		start = s.cluster.with(cfg, cluster, s.process.Logger, start)
 	}
 	return []supervise.Part{{Name: "actuator", Key: key, Start: start, Built: &own, Leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
+}
+
+// betweenRounds runs the loops that move knobs between rounds: quotas, if moves, and the memory limits
+// of the workloads in margins. They are no parts of their own, since they must end before the actuator
+// restores.
+func (s *stages) betweenRounds(ctx context.Context, a *actuator.Actuator, moves bool, margins map[string]float64) (still func() error) {
+	var stops []func() error
+	if moves {
+		stops = append(stops, s.process.Background(ctx, "fast", func(ctx context.Context) error {
+			return fast.Run(ctx, a, s.process.Host, s.process.Metrics, s.process.Logger)
+		}))
+	}
+	if len(margins) > 0 {
+		stops = append(stops, s.process.Background(ctx, "memory", func(ctx context.Context) error {
+			return grow.Run(ctx, a, s.memory, margins, s.process.Metrics, s.process.Logger)
+		}))
+	}
+	return func() (err error) {
+		for _, stop := range stops {
+			err = errors.Join(err, stop())
+		}
+		return err
+	}
 }
 
 // turns has the knobs of an actuator. A reload that does not change it restores none of them.
