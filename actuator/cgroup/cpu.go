@@ -31,6 +31,9 @@ type Config struct {
 	Weighs bool `json:"weighs,omitempty"`
 	// SoftEdge says that trimtab sets the group's memory.high, which was unlimited before.
 	SoftEdge bool `json:"soft_edge,omitempty"`
+	// Idles lets a weight of 0 make the group idle, and any other end that: the group is a
+	// best-effort job's. Else nobody's idleness is ended.
+	Idles bool `json:"idles,omitempty"`
 	// Roots lets the knobs of one root share its open files, two descriptors each. Nil: they do
 	// not share.
 	Roots *Roots `json:"-"`
