@@ -123,6 +123,8 @@ func (p *Probe) Next(at time.Duration, r Reading) (reclaim float64, done *Result
 		return 0, p.end(true, r.Usage-p.backAtMost(), p.from, "it needed what was taken: tasks waited, or it came back at once")
 	case at-p.since < wait:
 		return 0, nil
+	case r.Usage > p.from+p.asked/2: // the kernel takes and gives back in larger parts than pages
+		return 0, p.end(true, p.from-p.asked, r.Usage, "what was taken came back, and more")
 	case p.took < taken*p.asked && !p.needed():
 		return 0, p.end(true, 0, r.Usage, "the kernel can take no more: the rest has no file and there is no swap, or it is in use")
 	case p.needed():

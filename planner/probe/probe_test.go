@@ -91,6 +91,24 @@ func TestWhatTheKernelCannotTakeIsAnUpperBound(t *testing.T) {
 	t.Error("it does not end")
 }
 
+// Linux counts no refault for a page that it finds in the swap cache.
+func TestAUsageThatIsBackAboveTheStepWasNeeded(t *testing.T) {
+	p, r := &Probe{}, Reading{Usage: 100 * mib, Target: math.NaN()}
+	for i := range 40 {
+		asked, done := p.Next(time.Duration(i)*time.Second, r)
+		if asked > 0 {
+			r.Usage += 2 * mib
+		}
+		if done != nil {
+			if !done.Found || done.Low != 100*mib*(1-part) || done.High != 102*mib {
+				t.Errorf("%+v", done)
+			}
+			return
+		}
+	}
+	t.Error("it does not end")
+}
+
 func TestHarmEndsItInTheSameReadingAndNothingIsTakenAfterwards(t *testing.T) {
 	calm := Reading{Usage: 100 * mib, Anonymous: 10 * mib, Performance: 1, Target: 0.95}
 	for what, change := range map[string]func(*Reading){
