@@ -23,6 +23,9 @@
 // was halved and R did not fall: the service was then not busy, and its requests have become more
 // expensive.
 //
+// A rate that is set from outside bounds the admissions per second, of all requests or of a class. The
+// rule raises one that is too low (budget.go); where it is too high, the limit holds.
+//
 // The limit is that of Little's law with the SLO as the target in place of the gradient of
 // latencies (Netflix concurrency-limits, Envoy adaptive_concurrency): it cannot drift upwards under
 // a lasting load. When it shrinks, X is about the highest recent throughput, so that a stall of the

@@ -77,6 +77,15 @@ func (r *rule) bound() {
 	r.over = seconds(max(min(r.within-r.times.quantile(0.99), r.within/2), r.within/10))
 }
 
+// clamp lowers a limit that bounds nothing to the requests in service, once this tick shows that they
+// take too long. After a step of the load the service would otherwise fill until the end of the tick, and
+// the first refusal would come that much later.
+func (r *rule) clamp(t interval, inService float64) {
+	if r.unloaded > 0 && r.limit > 2*inService && t.completed >= 3 && t.inService > float64(t.completed)*r.target() {
+		r.limit = max(inService, r.capacity*r.target(), 1)
+	}
+}
+
 // learn updates the rule with the measurements of one tick.
 func (r *rule) learn(t interval, took time.Duration) {
 	r.times.decay()
