@@ -150,7 +150,9 @@ func (p *Poller) Round(ctx context.Context) {
 	}
 	at := time.Now().Round(0).UTC()
 	for _, s := range all {
-		s.Time = at
+		if s.Time.IsZero() {
+			s.Time = at
+		}
 		Publish(ctx, p.config.Bus, p.config.Metrics, p.config.Logger, s, counter, p.source.Name)
 	}
 	p.reported = now
