@@ -138,15 +138,15 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 	return true
 }
 
-// begin adds an instance that was not known. Pods of one template are alike: a new one goes on from
-// what was learnt of the one that needs most.
+// begin adds an instance that was not known. Pods, which the two sources below tell of, are alike and
+// have new names: a new one goes on from what was learnt of the one that needs most.
 func (m *memories) begin(k counterKey, s *trimtab.Sample) *memory {
 	at := s.Time
 	if m.of == nil {
 		m.of, m.since = map[counterKey]*memory{}, at
 	}
 	x := &memory{}
-	if s.Source == podSource {
+	if s.Source == "kubernetes" || s.Source == "prometheus" {
 		most := 0.0
 		for _, o := range m.of {
 			if n, ok := o.Need(at); ok && n.Learnt && n.Limit > most {
@@ -164,9 +164,6 @@ func (m *memories) begin(k counterKey, s *trimtab.Sample) *memory {
 	m.of[k] = x
 	return x
 }
-
-// podSource is the source of samples of pods, which have a new name each time.
-const podSource = "kubernetes"
 
 // forgetOne drops the instance that is gone for longest; false: none is.
 func (m *memories) forgetOne(now time.Time) bool {
