@@ -139,7 +139,7 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 }
 
 // begin adds an instance that was not known. Pods, which the two sources below tell of, are alike and
-// have new names: a new one goes on from what was learnt of the one that needs most.
+// have new names: a new one goes on from what was learnt of the one that was watched for longest.
 func (m *memories) begin(k counterKey, s *trimtab.Sample) *memory {
 	at := s.Time
 	if m.of == nil {
@@ -147,10 +147,10 @@ func (m *memories) begin(k counterKey, s *trimtab.Sample) *memory {
 	}
 	x := &memory{}
 	if s.Source == "kubernetes" || s.Source == "prometheus" {
-		most := 0.0
+		var best workingset.Need
 		for _, o := range m.of {
-			if n, ok := o.Need(at); ok && n.Learnt && n.Limit > most {
-				most, x.Learner = n.Limit, o.Clone()
+			if n, ok := o.Need(at); ok && cmp.Or(cmp.Compare(n.History, best.History), cmp.Compare(n.Limit, best.Limit)) > 0 {
+				best, x.Learner = n, o.Clone()
 			}
 		}
 		x.Last, x.Use = time.Time{}, 0
