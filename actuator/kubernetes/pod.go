@@ -88,7 +88,7 @@ func (l *Limit) Undo() []byte {
 			}
 		}
 	}
-	return actuator.UndoOf(l.kind(), limitUndo{l.at, found, l.beside(found)})
+	return actuator.UndoOf(l.kind(), limitUndo{l.at, found, beside(l, found)})
 }
 
 // TakesOver reports whether undo belongs to a limit if this knob sets a limit, or to a request if
@@ -298,7 +298,7 @@ func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 		return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), l.least())), nil
 	}
 	limit := float64(v)
-	inUse, why := l.inUse(p, c)
+	inUse, why := containerOf(l, p, c).inUse()
 	if why != "" || l.mustNotFall(ctx) != "" {
 		// Rounded up to whole steps, as the node does.
 		return trimtab.Units(l.roundUp(limit)), nil
@@ -307,7 +307,7 @@ func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 	if l.at.Request {
 		return trimtab.Units(math.Max(floor, l.byRatio(c))), nil
 	}
-	if l.follows(p, c) {
+	if containerOf(l, p, c).follows() {
 		return trimtab.Units(floor), nil
 	}
 	return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), floor)), nil
@@ -395,7 +395,7 @@ func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 	} else if err != nil {
 		return err
 	}
-	other, err := w.Others(l.at.Workload, c.Name, l.at.Resource, l.at.Request || p.Status.QOSClass == guaranteed || l.follows(p, c))
+	other, err := w.Others(l.at.Workload, c.Name, l.at.Resource, l.at.Request || p.Status.QOSClass == guaranteed || containerOf(l, p, c).follows())
 	if err != nil {
 		return err
 	}

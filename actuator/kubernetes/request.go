@@ -156,12 +156,12 @@ func (l *Limit) allowRequest(ctx context.Context, p *kube.Pod, c *kube.Container
 		}
 		return nil
 	}
-	return l.roomFor(p, now, v, v)
+	return roomFor(l, p, now, v, v)
 }
 
 // roomFor returns an error if a node is known to have no room for a request to rise from now to v. The
 // knob is then to be value.
-func (l *Limit) roomFor(p *kube.Pod, now, v, value float64) error {
+func roomFor(l *Limit, p *kube.Pod, now, v, value float64) error {
 	if barred, why := l.full.bars(l.now(), l); barred && value >= l.full.from && v > now {
 		return fmt.Errorf("%s: %w", why, trimtab.ErrRefused)
 	}
@@ -169,7 +169,7 @@ func (l *Limit) roomFor(p *kube.Pod, now, v, value float64) error {
 }
 
 // remembers reports whether it is remembered that a node had no room: of what is reserved there.
-func (l *Limit) remembers() bool { return l.at.Request || l.at.Resource == trimtab.Memory }
+func remembers(l *Limit) bool { return l.at.Request || l.at.Resource == trimtab.Memory }
 
 // fits returns an error if the node, by its known pods, has no capacity for more: the request would
 // then take capacity from other pods without effect.

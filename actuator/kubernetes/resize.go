@@ -55,8 +55,8 @@ func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v, r
 		requests, limits = limits, nil
 	case p.Status.QOSClass == guaranteed:
 		requests = limits
-	case l.follows(p, c):
-		requests = map[string]string{l.at.Resource: kube.Text(l.at.Resource, cmp.Or(request, l.following(p, c, v)))}
+	case containerOf(l, p, c).follows():
+		requests = map[string]string{l.at.Resource: kube.Text(l.at.Resource, cmp.Or(request, containerOf(l, p, c).following(v)))}
 	}
 	in, err := l.Effective(ctx)
 	if err != nil {
@@ -108,9 +108,9 @@ func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v flo
 	now := float64(limit)
 	falls := limited && v < now
 	switch {
-	case falls && l.notBelow(p, c, v) != "":
-		return fmt.Errorf("%s: %w", l.notBelow(p, c, v), trimtab.ErrRefused)
-	case (falls || !limited) && !l.follows(p, c) && v < floorOf(p, c, l.at.Resource)-1e-9:
+	case falls && containerOf(l, p, c).notBelow(v) != "":
+		return fmt.Errorf("%s: %w", containerOf(l, p, c).notBelow(v), trimtab.ErrRefused)
+	case (falls || !limited) && !containerOf(l, p, c).follows() && v < floorOf(p, c, l.at.Resource)-1e-9:
 		return fmt.Errorf("below its request, or it would change its QoS class: %w", trimtab.ErrRefused)
 	case falls || !limited:
 		if why := l.mustNotFall(ctx); why != "" {
@@ -121,7 +121,7 @@ func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v flo
 	case l.tooMuch > 0 && v > now && v >= l.tooMuch:
 		return fmt.Errorf("the node called %s infeasible before: %w", kube.Text(l.at.Resource, l.tooMuch), trimtab.ErrRefused)
 	case l.at.Resource == trimtab.Memory:
-		return l.allowMemory(p, c, v)
+		return containerOf(l, p, c).allowMemory(v)
 	}
 	return nil
 }
@@ -193,7 +193,7 @@ func (l *Limit) Hopeless(ctx context.Context) string {
 		}
 		why := strings.ToLower(pending.Reason) + ": " + pending.Message
 		asked := float64(l.of(&c.Resources)[l.at.Resource])
-		if l.remembers() && !l.full.asked.Equal(l.asked) {
+		if remembers(l) && !l.full.asked.Equal(l.asked) {
 			l.full.note(l.now(), asked, why, never)
 			l.full.asked = l.asked
 		}

@@ -41,7 +41,7 @@ func (l *Limit) Status(ctx context.Context) *trimtab.KnobStatus {
 	if full, why := l.full.bars(l.now(), l); full {
 		out.Most, out.By = limit, why
 	}
-	if _, why := l.inUse(p, own); why != "" {
+	if _, why := containerOf(l, p, own).inUse(); why != "" {
 		out.Note = why
 	}
 	names := []string{"limits." + resource, "requests." + resource, resource}
