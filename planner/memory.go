@@ -39,15 +39,11 @@ func (r limiting) memory() {
 	var all []sized
 	for _, s := range r.planner.sizes(r.now) {
 		to, w := s.size.Limit, s.of
-		if s.knob.Held.Now.Unlimited { // adding a limit is only asked
-			if s.size.Learnt {
-				r.advice = append(r.advice, r.sizeAction(s, to, ""))
-			}
-			continue
-		}
 		now := s.knob.Held.Now.Value
-		if to == now && s.size.Wanted > 0 {
-			r.advice = append(r.advice, r.sizeAction(s, s.size.Wanted, ""))
+		if s.knob.Held.Now.Unlimited || to == now && s.size.Wanted > 0 { // it is only asked
+			if s.size.Wanted > 0 {
+				r.advice = append(r.advice, r.sizeAction(s, s.size.Wanted, ""))
+			}
 			continue
 		}
 		all = append(all, s)
@@ -96,7 +92,7 @@ func (p *Planner) sizes(now time.Time) (all []sized) {
 			if n == nil || k.Gone() || k.Held.Problem != "" {
 				continue
 			}
-			size := w.Memory.Of(now, w.History.Sized[k.KnobID].At, n, k.Held.Now)
+			size := w.Memory.Of(now, sizing.Set(w.History.Sized[k.KnobID].At, &k.Held), n, k.Held.Now)
 			all, places = append(all, sized{w, k, &size}), append(places, sizing.PlaceOf(&size, &k.Held))
 		}
 	}

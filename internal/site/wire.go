@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -19,6 +18,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/guard"
@@ -223,9 +223,7 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 			out.Min, out.Max, out.Default = b.Min, b.Max, b.Default
 		}
 		out.Count = countOf(w.Knob.Replicas)
-		if a := w.Knob.Concurrency; a != nil {
-			out.Admit = &planner.Admit{Max: float64(a.Max), Value: float64(a.Value)}
-		}
+		out.Admit = admitOf(&w.Knob)
 		if m := w.Knob.Memory; w.Knob.Sized(&cfg.Pool) {
 			out.Memory = &sizing.Bounds{Min: float64(m.Min), Max: float64(m.Max), Margin: m.Margin}
 		}
@@ -240,6 +238,28 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 		c.Workloads = append(c.Workloads, out)
 	}
 	return c, entitle(&c, cfg)
+}
+
+// admitOf returns the limits of the requests to a workload, by resource; nil: there are none.
+func admitOf(k *config.Knob) map[string]planner.Admit {
+	var all map[string]planner.Admit
+	for _, a := range k.Admissions() {
+		if all == nil {
+			all = map[string]planner.Admit{}
+		}
+		b, _ := k.BoundsOf(a.Resource)
+		admit := all[a.Resource]
+		if admit.Max = b.Max; a.Class == "" {
+			admit.Value = a.Value
+		} else {
+			if admit.Declared == nil {
+				admit.Declared = map[string]float64{}
+			}
+			admit.Declared[a.Instance()] = a.Value
+		}
+		all[a.Resource] = admit
+	}
+	return all
 }
 
 // orNone converts a configured 0, "no limit", into the guard's negative value.
@@ -268,10 +288,10 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 	return l
 }
 
-// limitMemory limits the sum of memory limits that the pool does not share: to the memory of this
-// host, where that can be measured.
+// limitMemory limits memory limits that the pool does not share: to the memory of this host, where that
+// can be measured, and raises by what is free of it.
 func limitMemory(c *actuator.Config, cfg *config.Config) {
-	if !slices.ContainsFunc(cfg.Workloads, func(w config.Workload) bool { return w.Knob.Sized(&cfg.Pool) }) {
+	if len(marginsOf(cfg)) == 0 {
 		return
 	}
 	c.Limits.Capacity[trimtab.Memory] = 1 << 60 // a tree of plain files
@@ -281,6 +301,26 @@ func limitMemory(c *actuator.Config, cfg *config.Config) {
 	if measured, err := c.Measure(); err == nil && measured[trimtab.Memory] > 0 {
 		c.Limits.Capacity[trimtab.Memory] = measured[trimtab.Memory]
 	}
+	root, reserve := c.Roots[trimtab.Memory], cfg.Actuator.Reserve.Of(trimtab.Memory)
+	if _, _, err := hostfs.FreeMemory(root); err != nil {
+		return
+	}
+	c.FreeMemory = func() (free, used float64, err error) {
+		free, used, err = hostfs.FreeMemory(root)
+		return free - reserve, used, err
+	}
+}
+
+// marginsOf returns the workloads whose memory limits the pool does not share, each with how far its
+// limit is above its need, as a part of the need.
+func marginsOf(cfg *config.Config) map[string]float64 {
+	all := map[string]float64{}
+	for i := range cfg.Workloads {
+		if w := &cfg.Workloads[i]; w.Knob.Sized(&cfg.Pool) {
+			all[w.Name] = w.Knob.Memory.Margin
+		}
+	}
+	return all
 }
 
 // groupsOf lists the control groups that a host reads. Their samples describe the whole workload,

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -37,6 +38,14 @@ func PlaceOf(s *Size, k *trimtab.KnobState) Place {
 	return p
 }
 
+// Set returns when a limit was last set: by a plan, at planned, or since then by its agent.
+func Set(planned time.Time, k *trimtab.KnobState) time.Time {
+	if k.Since.After(planned) {
+		return k.Since
+	}
+	return planned
+}
+
 // Fit changes the limits of instances to what their cluster allows now:
 //
 //	limit ≤ Most,  limit ≥ Least
@@ -44,7 +53,7 @@ func PlaceOf(s *Size, k *trimtab.KnobState) Place {
 //
 // On a node, instances that are short of memory come first, then the smallest raises. Other nodes and
 // other instances are not held up. A limit that is changed has its former value in Wanted, and the
-// reason in Why.
+// reason in Why; so has a learnt one of an instance without a limit.
 func Fit(all []Place) {
 	room := map[string]float64{}
 	for _, p := range all {
@@ -61,6 +70,9 @@ func Fit(all []Place) {
 		return cmp.Compare(a.Limit-a.Now, b.Limit-b.Now)
 	})
 	for _, p := range sorted {
+		if p.Now <= 0 && p.Learnt {
+			p.Wanted = p.Limit // no limit is added
+		}
 		if p.Node == "" || p.Now <= 0 {
 			continue
 		}
