@@ -2,6 +2,7 @@ package workingset
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -128,6 +129,16 @@ func (l *Learner) Take(at time.Time, use float64) {
 func (l *Learner) Start(at time.Time) {
 	l.Started = at
 	l.Scales = [3]scale{}
+}
+
+// Clone returns a copy that shares nothing.
+func (l *Learner) Clone() Learner {
+	c := *l
+	c.Shorts, c.Hours = slices.Clone(l.Shorts), slices.Clone(l.Hours)
+	for i := range c.Scales {
+		c.Scales[i].Least = slices.Clone(l.Scales[i].Least)
+	}
+	return c
 }
 
 // Killed records that the kernel killed a process for lack of memory under a limit, in bytes.
