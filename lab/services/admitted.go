@@ -37,7 +37,7 @@ type phase int
 
 const (
 	calm phase = iota
-	overload
+	overloaded
 	settling
 	recovered
 )
@@ -50,7 +50,7 @@ func (s *Scenario) phases() (of []phase, first int) {
 	for t := range of {
 		switch over := s.need(float64(t)) > s.Pool; {
 		case over:
-			if of[t], last = overload, t; first < 0 {
+			if of[t], last = overloaded, t; first < 0 {
 				first = t
 			}
 		case first < 0:
@@ -62,7 +62,7 @@ func (s *Scenario) phases() (of []phase, first int) {
 	}
 	if first < 0 {
 		for t := range of {
-			of[t] = overload
+			of[t] = overloaded
 		}
 		first = 0
 	}
@@ -76,7 +76,7 @@ func (s *Scenario) Admitted(r *Result) (out Admission) {
 	var fits [recovered + 1]part
 	work, seconds := 0.0, 0.0
 	for _, p := range of {
-		if p == overload {
+		if p == overloaded {
 			seconds++
 		}
 	}
@@ -86,7 +86,7 @@ func (s *Scenario) Admitted(r *Result) (out Admission) {
 		var mine, lost part
 		for _, a := range r.answers[i] {
 			p, met := of[int(a.at)], a.met(v.Latency)
-			if fits[p].add(a.refused); p != overload {
+			if fits[p].add(a.refused); p != overloaded {
 				continue
 			}
 			mine.add(met)

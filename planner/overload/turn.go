@@ -12,7 +12,7 @@ const (
 	// queues are long, measured loads have spikes.
 	jumps = 1.5
 	// averaged is the time constant, in seconds, of the average of a demand. inTime is the one for a
-	// workload that meets its SLO: no queue hides its demand.
+	// workload that meets its SLO, or before which requests are refused: no queue hides its demand.
 	averaged, inTime = 20.0, 5.0
 )
 
@@ -98,7 +98,7 @@ func (t *WorkloadState) Observe(r Report) {
 		return
 	}
 	over := averaged
-	if in {
+	if in || t.Admitted {
 		over = inTime
 	}
 	t.now = r.Costs
