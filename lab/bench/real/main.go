@@ -35,6 +35,7 @@ type options struct {
 	Keep      bool
 	Fast      bool
 	Repeat    int
+	Maxconn   int
 
 	policies                      []string
 	statics, thresholds, captains []float64
@@ -71,7 +72,7 @@ func parse(args []string) (*options, error) {
 	f := flag.NewFlagSet("real", flag.ContinueOnError)
 	f.Float64Var(&o.Minutes, "minutes", 0, "length of each run; 0: that of the scenario (6 to 8)")
 	scenario := f.String("scenario", "peaks,steps,doubling,slower,noise", "scenarios, with commas")
-	policy := f.String("policy", "weights,equal,static,threshold,proportional,trimtab", "policies, with commas: weights (the kernel alone), equal, static, threshold, proportional, oracle:OBJECTIVE (knows what comes and what it costs; njc, egalitarian, social or nash), trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL[:always|:fast]] with njc, egalitarian, social, resource-fair or default (none in the file); always: a quota for each service (cap: always); fast: with quotas that move between rounds")
+	policy := f.String("policy", "weights,equal,static,threshold,proportional,trimtab", "policies, with commas: weights (the kernel alone), equal, static, threshold, proportional, oracle:OBJECTIVE (knows what comes and what it costs; njc, egalitarian, social or nash), weights+haproxy and weights+gate (with a proxy before each service of a mixed scenario that refuses requests), trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL[:always|:fast|:gate]] with njc, egalitarian, social, resource-fair or default (none in the file); always: a quota for each service (cap: always); fast: with quotas that move between rounds; gate: with trimtab's gate before each service, of spans alone")
 	signals := f.String("signal", "spans,promql", "what trimtab learns from, with commas, where the policy does not say")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the arrivals")
 	f.Float64Var(&o.Pool, "pool", 0.66, "CPU that the services share, in cores")
@@ -82,6 +83,7 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&o.Trimtab, "trimtab", "", "trimtab program; left out: it is built")
 	f.StringVar(&o.Override, "override", "", "YAML file that is laid over trimtab's file, such as \"round: 5s\"; what stands under each_workload is laid over every workload")
 	f.BoolVar(&o.Fast, "fast", false, "steps of the load that end before a round can see them: trimtab's fast loop beside rules for quotas; of the other flags only minutes (by default 0.87), repeat, static, threshold, captain, seed, pool and cost count")
+	f.IntVar(&o.Maxconn, "maxconn", 3, "HAProxy's limit on requests in service, for policies that end in +haproxy")
 	f.IntVar(&o.Repeat, "repeat", 1, "with --fast: how often each policy is played")
 	statics := f.String("static", "3,4", "with --fast: fixed quotas beside trimtab's, over the mean use, with commas")
 	thresholds := f.String("threshold", "0.5,0.7,0.9", "with --fast: thresholds of k8s-cpu-fast, with commas")
@@ -119,6 +121,8 @@ func (o *options) validate(left int) error {
 		return trimtab.Invalidf("pool %v, minutes %v: out of range", o.Pool, o.Minutes)
 	case o.Cost < time.Millisecond || o.Cost > time.Second || o.Range < time.Second:
 		return trimtab.Invalidf("cost %v, range %v: out of range", o.Cost, o.Range)
+	case o.Maxconn < 1 || o.Maxconn > 10000:
+		return trimtab.Invalidf("maxconn %d: out of range", o.Maxconn)
 	case o.Repeat < 1 || o.Repeat > 100:
 		return trimtab.Invalidf("repeat %d: out of range", o.Repeat)
 	case o.Output != "text" && o.Output != "json":
@@ -161,7 +165,7 @@ func settings(name, text string) (out []float64, err error) {
 
 // rivals are the policies that are not trimtab.
 func rivals() []string {
-	out := []string{theKernel, "equal", "static", "threshold", "proportional"}
+	out := []string{theKernel, theKernel + "+" + frontHAProxy, theKernel + "+" + frontGate, "equal", "static", "threshold", "proportional"}
 	for _, objective := range services.Objectives() {
 		out = append(out, oraclePrefix+objective)
 	}
@@ -192,10 +196,10 @@ func policies(wanted, signals []string) ([]string, error) {
 		if len(parts) > 2 {
 			by = parts[2:3]
 		}
-		if len(parts) == 4 && (parts[3] == fastLoop || parts[3] == config.CapAlways) {
+		if len(parts) == 4 && (parts[3] == fastLoop || parts[3] == config.CapAlways || parts[3] == frontGate && parts[2] == "spans") {
 			loop = ":" + parts[3]
 		} else if len(parts) > 3 {
-			return nil, trimtab.Invalidf("policy %.40q: after objective and signal only always or fast can follow", name)
+			return nil, trimtab.Invalidf("policy %.40q: after objective and signal only always, fast or, by spans, gate can follow", name)
 		}
 		for _, objective := range of {
 			for _, signal := range by {
@@ -221,7 +225,14 @@ const fastLoop = "fast"
 
 // needsTrimtab says whether a policy is trimtab.
 func (o *options) needsTrimtab() bool {
-	return slices.ContainsFunc(o.policies, func(name string) bool { return strings.HasPrefix(name, "trimtab:") })
+	return slices.ContainsFunc(o.policies, func(name string) bool {
+		return strings.HasPrefix(name, "trimtab:") || strings.HasSuffix(name, "+"+frontGate)
+	})
+}
+
+// fronts are proxies of a kind that are not started yet.
+func (b *bench) fronts(kind string) *fronts {
+	return &fronts{kind: kind, trimtab: b.Trimtab, maxconn: b.Maxconn}
 }
 
 // policy makes the policy of a full name.
@@ -229,6 +240,8 @@ func (b *bench) policy(name string) policy {
 	switch name {
 	case theKernel:
 		return kernel{}
+	case theKernel + "+" + frontHAProxy, theKernel + "+" + frontGate:
+		return kernel{b.fronts(strings.TrimPrefix(name, theKernel+"+"))}
 	case "equal":
 		return &still{shares: equal}
 	case "static":
@@ -245,6 +258,9 @@ func (b *bench) policy(name string) policy {
 	s := &subject{Binary: b.Trimtab, Objective: parts[1], Keep: b.Keep, Override: b.override, Signal: &spans{}}
 	if len(parts) > 3 {
 		s.Fast, s.Quotas = parts[3] == fastLoop, parts[3] == config.CapAlways
+	}
+	if len(parts) > 3 && parts[3] == frontGate {
+		s.Fronts, s.Signal = b.fronts(frontGate), &gateSpans{}
 	}
 	if parts[2] == "promql" {
 		s.Signal = &promql{Range: b.Range}

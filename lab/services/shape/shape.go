@@ -99,7 +99,7 @@ func All() []Scenario {
 		}},
 		over(1.1), over(1.32), over(1.5), over(2),
 		surge(1.32), surge(2),
-		mixed("mixed", 1), mixed("mixed150", 1.5),
+		mixed("mixed", 1), mixed("mixed150", 1.5), mixedSurge(),
 	}
 }
 
@@ -107,6 +107,13 @@ func All() []Scenario {
 func mixed(name string, times float64) Scenario {
 	return Scenario{Name: name, Length: 6 * time.Minute, Over: times > 1, Mixed: true,
 		Wave: &Wave{Base: 0.15 * times, Peak: 0.45 * times, Width: 0.34, Period: 3 * time.Minute}}
+}
+
+// mixedSurge is surge200 for other services.
+func mixedSurge() Scenario {
+	s := surge(2)
+	s.Name, s.Mixed, s.Length = "mixed-surge200", true, 3*time.Minute
+	return s
 }
 
 // over is a constant load of so many times the pool, which no split of it serves.
