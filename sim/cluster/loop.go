@@ -72,9 +72,9 @@ func New(c Config) (*Loop, error) {
 		for _, in := range instances {
 			l.knobs = append(l.knobs, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: l.pool, Host: in.Host, Workload: w.Name, Instance: in.Instance, Resource: l.resource},
 				Knob: "simulated " + w.Name, Now: now, Since: c.Start, Baseline: now, Min: w.Min, Max: most, Shared: c.Shared})
-			if w.Admit != nil {
+			if a, ok := w.Admit[trimtab.Concurrency]; ok {
 				l.knobs = append(l.knobs, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: l.pool, Host: in.Host, Workload: w.Name, Instance: in.Instance, Resource: trimtab.Concurrency},
-					Knob: "simulated gate of " + w.Name, Now: trimtab.Unlimited(), Since: c.Start, Baseline: trimtab.Unlimited(), Min: 1, Max: w.Admit.Max})
+					Knob: "simulated gate of " + w.Name, Now: trimtab.Unlimited(), Since: c.Start, Baseline: trimtab.Unlimited(), Min: 1, Max: a.Max})
 			}
 			l.hosts = append(l.hosts, in.Host)
 		}
