@@ -122,20 +122,6 @@ func ReportOf(e *trimtab.Estimate, slo float64) overload.Report {
 	return out
 }
 
-// Answers returns the part of its requests that an amount can answer in time, while the pool is divided
-// by refusing requests; false: it is not, or the demand is unknown.
-func (s *Allocation) Answers(amount float64) (part trimtab.Band, ok bool) {
-	if !s.Overload.Admitted || !(s.Wants() > 0) {
-		return trimtab.Band{}, false
-	}
-	return overload.Answers(amount, s.Wants()), true
-}
-
-// Wants returns the CPU that all its requests need, including those that are refused, in whole units.
-func (s *Allocation) Wants() float64 {
-	return math.Round(s.Overload.Wants/s.Resource.Unit) * s.Resource.Unit
-}
-
 // Rest keeps an allocation at its entitlement e, or moves it back there.
 func (s *Allocation) Rest(e float64, detail string) {
 	s.Aim.Solved, s.Aim.Served = true, true

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -61,6 +62,15 @@ type WorkloadState struct {
 func (t *WorkloadState) End() {
 	t.Held, t.Rank, t.Slice, t.Capped, t.ExcludedUntil = 0, 0, 0, false, time.Time{}
 	t.Admitted, t.Partial, t.Asked = false, false, 0
+}
+
+// Answers returns the part of its requests that an amount can answer in time, while the pool is divided
+// by refusing requests; false: it is not, or the demand is unknown.
+func (t *WorkloadState) Answers(amount float64) (part trimtab.Band, ok bool) {
+	if !t.Admitted || !(t.Wants > 0) {
+		return trimtab.Band{}, false
+	}
+	return Answers(amount, t.Wants), true
 }
 
 // Report is one report of a workload, as far as an overload needs it.

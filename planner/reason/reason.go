@@ -66,7 +66,7 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 	why.Target = &target
 	b := s.Curve.Eval(set)
 	expected := b.Mean
-	part, admits := s.Answers(set)
+	part, admits := s.Overload.Answers(set)
 	switch {
 	case admits: // its curve is that of a queue that grows
 		expected = part.Mean * s.SLO
@@ -123,11 +123,11 @@ func (r Round) moveOf(s *allocation.Allocation, set, target float64, b trimtab.B
 
 // answersOf returns how many requests an amount can answer while others are refused; "": none are to be.
 func answersOf(s *allocation.Allocation, amount float64) string {
-	part, admits := s.Answers(amount)
+	part, admits := s.Overload.Answers(amount)
 	if !admits {
 		return ""
 	}
-	return fmt.Sprintf("%.0f to %.0f%% of its requests can be answered in time; all of them want %s", 100*part.Lower, 100*part.Upper, s.Amount(s.Wants()))
+	return fmt.Sprintf("%.0f to %.0f%% of its requests can be answered in time; all of them want %s", 100*part.Lower, 100*part.Upper, s.Amount(math.Round(s.Overload.Wants/s.Resource.Unit)*s.Resource.Unit))
 }
 
 // starvationOf returns a text if the workload is starved, else "".

@@ -21,6 +21,9 @@ import (
 // The proxies, as the end of the name of a policy: weights+haproxy, trimtab:social:spans:gate.
 const frontHAProxy, frontGate = "haproxy", "gate"
 
+// fixedLimit is HAProxy's maxconn for each service.
+const fixedLimit = 3
+
 // classHeader is where the class of a request stands.
 const classHeader = "X-Priority"
 
@@ -145,14 +148,14 @@ func (f *fronts) close() {
 // admitted is what came of the requests of the overloads of a row. Shares are of those sent in them.
 type admitted struct {
 	// Goodput is the CPU time of the requests in time, at their calibrated cost, over that of the pool.
-	Goodput float64 `json:"goodput"`
+	Goodput float64
 	// InTime and Refused are those of the classes, Services the refused ones of each service.
-	InTime   [3]float64 `json:"in_time_by_class"`
-	Refused  [3]float64 `json:"refused_by_class"`
-	Services [3]float64 `json:"refused_by_service"`
+	InTime   [3]float64
+	Refused  [3]float64
+	Services [3]float64
 	// Before and After are the shares refused before the first overload and from 5 s after one.
-	Before float64 `json:"refused_before"`
-	After  float64 `json:"refused_5s_after"`
+	Before float64
+	After  float64
 }
 
 // admission counts what was refused.

@@ -35,7 +35,6 @@ type options struct {
 	Keep      bool
 	Fast      bool
 	Repeat    int
-	Maxconn   int
 
 	policies                      []string
 	statics, thresholds, captains []float64
@@ -83,7 +82,6 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&o.Trimtab, "trimtab", "", "trimtab program; left out: it is built")
 	f.StringVar(&o.Override, "override", "", "YAML file that is laid over trimtab's file, such as \"round: 5s\"; what stands under each_workload is laid over every workload")
 	f.BoolVar(&o.Fast, "fast", false, "steps of the load that end before a round can see them: trimtab's fast loop beside rules for quotas; of the other flags only minutes (by default 0.87), repeat, static, threshold, captain, seed, pool and cost count")
-	f.IntVar(&o.Maxconn, "maxconn", 3, "HAProxy's limit on requests in service, for policies that end in +haproxy")
 	f.IntVar(&o.Repeat, "repeat", 1, "with --fast: how often each policy is played")
 	statics := f.String("static", "3,4", "with --fast: fixed quotas beside trimtab's, over the mean use, with commas")
 	thresholds := f.String("threshold", "0.5,0.7,0.9", "with --fast: thresholds of k8s-cpu-fast, with commas")
@@ -121,8 +119,6 @@ func (o *options) validate(left int) error {
 		return trimtab.Invalidf("pool %v, minutes %v: out of range", o.Pool, o.Minutes)
 	case o.Cost < time.Millisecond || o.Cost > time.Second || o.Range < time.Second:
 		return trimtab.Invalidf("cost %v, range %v: out of range", o.Cost, o.Range)
-	case o.Maxconn < 1 || o.Maxconn > 10000:
-		return trimtab.Invalidf("maxconn %d: out of range", o.Maxconn)
 	case o.Repeat < 1 || o.Repeat > 100:
 		return trimtab.Invalidf("repeat %d: out of range", o.Repeat)
 	case o.Output != "text" && o.Output != "json":
@@ -232,7 +228,7 @@ func (o *options) needsTrimtab() bool {
 
 // fronts are proxies of a kind that are not started yet.
 func (b *bench) fronts(kind string) *fronts {
-	return &fronts{kind: kind, trimtab: b.Trimtab, maxconn: b.Maxconn}
+	return &fronts{kind: kind, trimtab: b.Trimtab, maxconn: fixedLimit}
 }
 
 // policy makes the policy of a full name.

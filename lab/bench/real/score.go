@@ -52,8 +52,6 @@ type row struct {
 	// next one or the end.
 	Welfare   services.Welfare `json:"welfare"`
 	Recovered []*float64       `json:"in_time_after_overload_s,omitempty"`
-	// Admitted is set where the pool is at times too small and a proxy refuses requests.
-	Admitted *admitted `json:"admitted,omitempty"`
 	// Constant is set under constant load only.
 	Constant *constant `json:"constant_load,omitempty"`
 	// Others is what others used of the machine meanwhile, Stolen what of it the
@@ -190,7 +188,10 @@ func (r *row) score(t *trial, base *row) {
 	for _, e := range t.scenario.Events(t.whole) {
 		r.Back = append(r.Back, back(r.seen.outcomes[e.Service], t.services[e.Service].SLO, e, t))
 	}
-	r.Welfare, r.Admitted = r.worth(t), r.admission(t)
+	r.Welfare = r.worth(t)
+	if a := r.admission(t); a != nil {
+		r.Notes = append(r.Notes, a.text(t.names()))
+	}
 	r.recover(t)
 	r.compare(t, base)
 }

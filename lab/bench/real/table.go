@@ -80,9 +80,6 @@ func (r *result) text(w io.Writer, what string) error {
 		for _, line := range row.Unsafe {
 			fmt.Fprintf(w, "UNSAFE %s: %s\n", row.Policy, line)
 		}
-		if row.Admitted != nil {
-			fmt.Fprintf(w, "%s, %s\n", row.Policy, row.Admitted.text(r.names))
-		}
 		for _, line := range row.Notes {
 			fmt.Fprintf(w, "note %s: %s\n", row.Policy, line)
 		}
