@@ -93,7 +93,7 @@ func (r limiting) admitted(s *allocation.Allocation, resource string) (limit flo
 	case !s.Shared():
 	case s.Overload.Partial:
 		has = float64(s.Overload.Slice) * s.Resource.Unit
-		about = fmt.Sprintf("needs do not fit, and %s gives it %s of the %s that its requests want: ", r.planner.cfg.Policy.Name(), s.Amount(has), s.Amount(s.Overload.Wants))
+		about = fmt.Sprintf("needs do not fit, and %s gives it %s of the %s that its requests want: ", r.planner.cfg.Policy.Name(), s.Amount(has), s.Amount(math.Round(s.Overload.Wants/s.Resource.Unit)*s.Resource.Unit))
 	case s.Overload.Admitted, !s.Aim.Divided:
 		has = math.Max(has, float64(s.Range.Hi)*s.Resource.Unit)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/lab/bench/rig"
+	"github.com/trimtab/trimtab/lab/limiter"
 )
 
 // The rows: what stands before the service.
@@ -17,8 +18,8 @@ const (
 	rowWeights   = "weights"
 	rowHAProxy   = "haproxy"
 	rowManaged   = "trimtab-haproxy"
-	rowGradient2 = "gradient2"
-	rowEnvoy     = "envoy"
+	rowGradient2 = limiter.Gradient2
+	rowEnvoy     = limiter.Envoy
 	rowGate      = "gate"
 )
 
