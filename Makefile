@@ -174,6 +174,10 @@ bench-overload: ## what is answered in time at 0.8 to 3 times the capacity of ng
 bench-runtimes: ## what a JVM and a Go service lose when their memory limit falls by 30% in 100 cycles and their runtime is told (RUNTIMES="--cycles 20"; needs root and apt-get install openjdk-17-jdk-headless)
 	go run ./lab/bench/runtimes $(RUNTIMES)
 
+.PHONY: bench-memory
+bench-memory: ## what memory limits by an operator, a rule of thumb, VPA and trimtab give real PostgreSQL, redis, JVM, Go and Node.js, and what that costs (MEMORY="--trials 200"; needs apt-get install postgresql redis-server openjdk-17-jdk-headless nodejs)
+	go run ./lab/bench/memory $(MEMORY)
+
 .PHONY: bench-colocate
 bench-colocate: ## best-effort jobs beside real nginx and redis under a recorded load, for each controller (COLOCATE="--seconds 150 --repeat 2"; needs root or a delegated cgroup and apt-get install nginx-light redis-server stress-ng)
 	go run ./lab/bench/colocate $(COLOCATE)
