@@ -166,6 +166,9 @@ func (k *Knob) fillFurther(p *Pool) {
 	k.Replicas.fill()
 	k.Concurrency.fill()
 	k.Rate.fill()
+	if k.Memory != nil {
+		k.Memory.Runtime.fill()
+	}
 	if k.Sized(p) {
 		k.Memory.Min = cmp.Or(k.Memory.Min, min(leastMemory, k.Memory.Max))
 		k.Memory.Margin = cmp.Or(k.Memory.Margin, sizedMargin)
@@ -233,6 +236,7 @@ func (k *Knob) checkFurtherBounds(v *validator, where string) {
 	p := &v.config.Pool
 	if k.Memory != nil {
 		at, b := where+".memory", k.Memory.bounds()
+		k.Memory.Runtime.check(v, at+".runtime", k)
 		switch {
 		case k.Cgroup == "" && k.Kubernetes == nil:
 			v.fail(at, "a process knob has no memory", "name a cgroup, or remove memory")

@@ -222,6 +222,8 @@ type MemoryBounds struct {
 	Margin float64 `yaml:"margin"`
 	// What it, or each instance, may be raised to while nothing is known of it. Left out: it keeps what it has.
 	Default Bytes `yaml:"default"`
+	// Program that limits its own memory, with cgroup. Left out: none is told.
+	Runtime *MemoryRuntime `yaml:"runtime"`
 }
 
 // Interface is a network interface of one workload. With one * in name or
