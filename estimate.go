@@ -369,6 +369,9 @@ func (e *Estimate) validateMemory() error {
 			return Invalidf("estimate of %s: memory of %.253s/%.253s given twice, or out of order", e.Workload, n.Host, n.Instance)
 		}
 		all := []float64{n.Use, n.Age, n.Need, n.Kills, n.Growth, n.Left}
+		if n.Account != nil {
+			all = append(all, n.Account.Numbers()...)
+		}
 		if n.Limit != nil {
 			all = append(all, *n.Limit)
 		}

@@ -48,6 +48,10 @@ type memory struct {
 	Kills     float64   `json:"kills,omitempty"`
 	LastKill  time.Time `json:"last_kill"`
 	LastShort time.Time `json:"last_short"`
+	// Advised is the limit that trimtab would have set at the last estimate, in bytes; 0: none yet. Days
+	// are accounts of the last days, oldest first.
+	Advised float64      `json:"advised,omitempty"`
+	Days    []accountDay `json:"days,omitempty"`
 	// since and before are when the current and the previous interval of edgeTime began, with the use
 	// at that time.
 	since, before edge
@@ -101,7 +105,9 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 		if len(x.Hours) > 0 && s.Time.Sub(x.Last) > memoryStale+memoryBegun {
 			x.Start(s.Time) // the instance was away
 		}
-		if x.Take(s.Time, s.Value); x.rises(s.Time) {
+		before := x.Last
+		x.Take(s.Time, s.Value)
+		if x.count(before, x.Last); x.rises(s.Time) {
 			m.short(x, s.Time)
 		}
 	case quantity.MemoryLimit:
@@ -155,6 +161,7 @@ func (m *memories) killed(x *memory, s *trimtab.Sample) {
 		return
 	}
 	x.Kills, x.LastKill, m.news = x.Kills+s.Value, s.Time, true
+	x.countKills(s.Time, s.Value)
 	limit := x.Use
 	if x.Limit != nil {
 		limit = *x.Limit
@@ -174,6 +181,8 @@ func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
 			continue
 		}
 		v := quantity.MemoryNeed{Host: k.host, Instance: k.instance, Use: x.Use, Age: float64(age(now, x.Last)), Need: n.Limit, Limit: x.Limit, Unlearnt: n.Why, Kills: x.Kills}
+		x.Advised = max(n.Limit, x.Use) * (1 + workingset.Margin)
+		v.Account = x.account()
 		if !x.LastKill.IsZero() {
 			v.Killed = &x.LastKill
 		}
@@ -184,7 +193,8 @@ func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
 		if x.Limit != nil {
 			limit = *x.Limit
 		}
-		if g := x.Growth(limit); g != nil {
+		g := x.Growth(limit)
+		if x.Leak(now, g); g != nil {
 			v.Growth, v.Left = g.Rate, g.Left.Seconds()
 		}
 		out = append(out, v)
@@ -218,7 +228,7 @@ func (m *memories) restore(all []savedMemory) error {
 	}
 	of := make(map[counterKey]*memory, len(all))
 	for _, s := range all {
-		if err := s.Validate(); err != nil {
+		if err := cmp.Or(s.Validate(), s.validAccount()); err != nil {
 			return fmt.Errorf("restore memory of %.40q: %w", s.Instance, err)
 		}
 		if m.since.IsZero() || s.First.Before(m.since) {
