@@ -200,6 +200,7 @@ func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b quantity.MemoryNeed) int { return a.Compare(&b) })
+	m.explain(now, out)
 	return out
 }
 

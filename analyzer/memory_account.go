@@ -83,18 +83,39 @@ func (x *memory) validAccount() error {
 
 // why says how the limit that trimtab advises follows from what it saw.
 func why(n workingset.Need, l *workingset.Learner) string {
-	text := fmt.Sprintf("its highest use of the last %s was %s", span(n.Window), memoryText(n.Peak))
-	if !n.PeakAt.IsZero() {
-		text += fmt.Sprintf(", in the hour from %s UTC", n.PeakAt.UTC().Format("2006-01-02 15:04"))
+	text := "it has not been seen after its start yet"
+	if !n.HighestAt.IsZero() {
+		text = fmt.Sprintf("its highest use of the last 8 days was %s, in the hour from %s UTC, and older use is forgotten", memoryText(n.Highest), n.HighestAt.Format("2006-01-02 15:04"))
 	}
-	if over := n.Limit - n.Peak; over > 0 {
-		text += fmt.Sprintf("; %s more for rises that it saw or has not seen yet", memoryText(over))
-	}
-	text += fmt.Sprintf("; with the margin of %.0f%% that is %s. A peak in a shorter time than 8 days counts only if later use did not exceed it by more; what is older than 8 days is forgotten", 100*workingset.Margin, memoryText(n.Limit*(1+workingset.Margin)))
+	text += fmt.Sprintf("; over the last %s it was at most %s, which later use is not expected to exceed by more than %s; with the margin of %.0f%% its limit would be %s",
+		span(n.Window), memoryText(n.Peak), memoryText(n.Limit-n.Peak), 100*workingset.Margin, memoryText(n.Limit*(1+workingset.Margin)))
 	if l.StartPeak > 0 {
-		text += fmt.Sprintf(". Its starts need up to %s, which counts only in the first ten minutes", memoryText(l.StartPeak))
+		text += fmt.Sprintf("; starts need up to %s, which counts only in the first ten minutes of a process", memoryText(l.StartPeak))
 	}
 	return text
+}
+
+// explain says why of the instance whose limit is furthest from what trimtab advises, and of those that
+// grow without an end.
+func (m *memories) explain(now time.Time, needs []quantity.MemoryNeed) {
+	furthest, most := -1, -1.0
+	for i := range needs {
+		n := &needs[i]
+		off := 0.0
+		if n.Limit != nil {
+			off = math.Abs(*n.Limit - n.Need*(1+workingset.Margin))
+		}
+		if off > most {
+			furthest, most = i, off
+		}
+	}
+	for i := range needs {
+		n := &needs[i]
+		x := m.of[counterKey{host: n.Host, instance: n.Instance}]
+		if need, ok := x.Need(now); ok && (i == furthest || n.Growth > 0) {
+			n.Why = why(need, &x.Learner)
+		}
+	}
 }
 
 func memoryText(v float64) string { return trimtab.AmountOf(trimtab.Memory, trimtab.Units(v)) }
@@ -105,7 +126,7 @@ func span(d time.Duration) string {
 	case d >= 48*time.Hour:
 		return fmt.Sprintf("%.0f days", d.Hours()/24)
 	case d == time.Hour:
-		return "hour"
+		return "60 minutes"
 	}
 	return fmt.Sprintf("%.0f hours", d.Hours())
 }

@@ -34,6 +34,9 @@ type MemoryNeed struct {
 	// how many seconds it then takes to the limit; 0: there is none.
 	Growth float64 `json:"growth,omitempty"`
 	Left   float64 `json:"left_s,omitempty"`
+	// Why says how the limit that trimtab advises follows from what was seen; "": it is not said of this
+	// instance, since the limit of another one is further from what it needs.
+	Why string `json:"why,omitempty"`
 	// Account compares its limit with its use; nil: it had no limit.
 	Account *MemoryAccount `json:"account,omitempty"`
 }

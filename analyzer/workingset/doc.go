@@ -17,7 +17,7 @@
 // The first ten minutes of a process do not count in base_w and over_w. Their highest reading of the
 // last 8 days is a peak of its own, and while a process starts the need is at least that peak. If the
 // kernel kills a process for lack of memory, the need is for one day at least 1.2 times the limit at
-// the kill, plus the largest rise seen within a minute.
+// the kill, plus the largest rise seen within a minute, and the kill counts as a use of all of that limit.
 //
 // [Learner.Growth] reports growth that does not stop. Of the last six complete periods of 1, 3, 10, 30 or
 // 90 minutes it takes the lowest use: each is above every use that is older than four times these

@@ -77,8 +77,10 @@ type Learner struct {
 type Need struct {
 	// Limit is the upper bound of the use, in bytes, and Peak the base in it.
 	Limit, Peak float64
-	// PeakAt is the hour in which the use was as high as Peak; zero: it is not known.
-	PeakAt time.Time
+	// Highest is the highest use of the last 8 days, in the hour that began at HighestAt; zero: there is
+	// no complete start yet.
+	Highest   float64
+	HighestAt time.Time
 	// Window is the window whose bound is the least. History is the time between the first and the
 	// latest reading.
 	Window, History time.Duration
@@ -247,9 +249,9 @@ func (l *Learner) Need(now time.Time) (n Need, ok bool) {
 			n.Limit, n.Peak, n.Window = base+over, base, length
 		}
 	}
-	for i := len(l.Hours) - 1; i >= 0 && n.PeakAt.IsZero(); i-- {
-		if l.Hours[i].Most >= n.Peak {
-			n.PeakAt = time.Unix(0, l.Hours[i].Number*int64(time.Hour))
+	for i := range l.Hours {
+		if h := &l.Hours[i]; h.Number >= oldest && h.Most >= n.Highest {
+			n.Highest, n.HighestAt = h.Most, time.Unix(0, h.Number*int64(time.Hour)).UTC()
 		}
 	}
 	n.Limit += unseen * n.Peak * math.Max(0, 1-float64(n.History)/float64(day))
