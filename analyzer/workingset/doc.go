@@ -19,6 +19,13 @@
 // kernel kills a process for lack of memory, the need is for one day at least 1.2 times the limit at
 // the kill, plus the largest rise seen within a minute, and the kill counts as a use of all of that limit.
 //
+// The working set leaves out page cache that the kernel holds for inactive, which a service may still
+// read again and again. If a group is full to its limit, and reads so many pages again within a minute
+// that all of the limit would be read again within five, its need is for one day at least 1.1 times the limit,
+// up to the highest limit that it had: so a limit that was lowered too far rises again, and a program that
+// reads more files than fit gets no more than its operator gave it. A day later the limit may come down
+// again, and shows whether that has changed.
+//
 // [Learner.Growth] reports growth that does not stop. Of the last six complete periods of 1, 3, 10, 30 or
 // 90 minutes it takes the lowest use: each is above every use that is older than four times these
 // periods, in the last 8 days, and together they rise by 5% or more, not by a single step. If periods are
@@ -30,6 +37,9 @@
 // Source: the order statistic is conformal prediction (Vovk et al., Algorithmic Learning in a
 // Random World, 2005) with a maximum as its quantile; the choice among windows by what they would
 // have cost is Autopilot's idea (Rzadca et al., EuroSys'20), and the bound is ours.
+//
+// Five minutes are the rule of J. Gray and F. Putzolu (SIGMOD'87): a page that is read again within that
+// time is worth its memory.
 //
 // The package reads no clock. It does not know limits, and changes nothing.
 package workingset

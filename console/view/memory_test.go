@@ -14,7 +14,7 @@ func TestTheReportSaysHowFarMemoryLimitsWereAndWhichKillsWouldHaveBeenPrevented(
 	needs := []quantity.MemoryNeed{{Instance: "a", Account: account}, {Instance: "b", Account: account}, {Instance: "c"}}
 	r := Report{Workloads: []WorthOf{{Workload: "shop", Memory: memoryWorth(needs)}, {Workload: "none", Memory: memoryWorth(needs[2:])}}}
 	s, ok := r.memory()
-	if got := strings.Join(s.Rows[0], " "); !ok || len(s.Rows) != 1 || got != "shop 2 600MiB 0MiB 30MiB 1MiB 6 4" {
+	if got := strings.Join(s.Rows[0], " "); !ok || len(s.Rows) != 1 || got != "shop 2 600MiB 0B 30MiB 1MiB 6 4" {
 		t.Errorf("%q", s.Rows)
 	}
 	if _, ok := (&Report{}).memory(); ok {
