@@ -57,6 +57,10 @@ type memory struct {
 	// every is the time between the last two readings, toldBy the source of the last kill.
 	every  time.Duration
 	toldBy string
+	// Advised is the limit that trimtab would have set at the last estimate, in bytes; 0: none yet. Days
+	// are accounts of the last days, oldest first.
+	Advised float64      `json:"advised,omitempty"`
+	Days    []accountDay `json:"days,omitempty"`
 	// Most is the highest limit that it had, in bytes.
 	Most float64 `json:"most_limit,omitempty"`
 	// usage is all memory of the group, with all of the page cache, in bytes; 0: it is not known. again has
@@ -146,7 +150,9 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 			}
 			x.every = since
 		}
-		if x.Take(s.Time, s.Value); x.rises(s.Time) {
+		before := x.Last
+		x.Take(s.Time, s.Value)
+		if x.count(before, x.Last); x.rises(s.Time) {
 			m.short(x, s.Time)
 		}
 	case quantity.MemoryLimit:
@@ -232,6 +238,7 @@ func (m *memories) killed(x *memory, s *trimtab.Sample) {
 	}
 	x.toldBy = s.Source
 	x.Kills, x.LastKill, m.news = x.Kills+s.Value, s.Time, true
+	x.countKills(s.Time, s.Value)
 	limit := x.Use
 	if x.Limit != nil {
 		limit = *x.Limit
@@ -253,6 +260,8 @@ func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
 			continue
 		}
 		v := quantity.MemoryNeed{Host: k.host, Instance: k.instance, Use: x.Use, Age: float64(age(now, x.Last)), Need: n.Limit, Limit: x.Limit, Unlearnt: n.Why, Kills: x.Kills}
+		x.Advised = max(n.Limit, x.Use) * (1 + workingset.Margin)
+		v.Account = x.account()
 		if !x.LastKill.IsZero() {
 			v.Killed = &x.LastKill
 		}
@@ -263,12 +272,14 @@ func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
 		if x.Limit != nil {
 			limit = *x.Limit
 		}
-		if g := x.Growth(limit); g != nil {
+		g := x.Growth(limit)
+		if x.Leak(now, g); g != nil {
 			v.Growth, v.Left = g.Rate, g.Left.Seconds()
 		}
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b quantity.MemoryNeed) int { return a.Compare(&b) })
+	m.explain(now, out)
 	return out
 }
 
@@ -297,7 +308,7 @@ func (m *memories) restore(all []savedMemory) error {
 	}
 	of := make(map[counterKey]*memory, len(all))
 	for _, s := range all {
-		if err := s.Validate(); err != nil {
+		if err := cmp.Or(s.Validate(), s.validAccount()); err != nil {
 			return fmt.Errorf("restore memory of %.40q: %w", s.Instance, err)
 		}
 		if m.since.IsZero() || s.First.Before(m.since) {

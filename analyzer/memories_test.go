@@ -199,6 +199,36 @@ func TestManyInstancesStayWithinTheirRoom(t *testing.T) {
 	}
 }
 
+func TestALimitIsExplainedByPeakHourStartAndWhatIsForgotten(t *testing.T) {
+	r := remembers{t, &memories{}, at(0)}
+	r.run("a", 26*time.Hour, 30*time.Second, 1000*mib, func(since time.Duration) float64 {
+		if since.Hours() > 20 && since.Hours() < 20.5 {
+			return 500 * mib
+		}
+		return 400 * mib
+	})
+	n := r.needs(r.now)[0]
+	for _, want := range []string{"highest use of the last 8 days was 500MiB, in the hour from " + at(0).Add(20*time.Hour).Format("2006-01-02 15:04") + " UTC", "older use is forgotten", "margin of 7%"} {
+		if !strings.Contains(n.Why, want) {
+			t.Errorf("%q lacks %q", n.Why, want)
+		}
+	}
+}
+
+func TestAnAccountComparesLimitsWithUseAndCountsKills(t *testing.T) {
+	r := remembers{t, &memories{}, at(0)}
+	for range 60 { // an estimate each minute
+		r.run("a", time.Minute, time.Second, 1000*mib, still(400*mib))
+	}
+	r.tell("a", quantity.OOMKills, 1)
+	r.tell("a", quantity.MemoryLimit, 420*mib)
+	r.tell("a", quantity.OOMKills, 1) // the advised limit is 400 MiB and a quarter: above 420 MiB
+	a := r.needs(r.now)[0].Account
+	if a == nil || a.Kills != 2 || a.Prevented != 1 || a.Seconds < 3500 || a.Over/a.Seconds != 600*mib || a.Under != 0 || a.AdvisedUnder != 0 || !(a.AdvisedOver > 0 && a.AdvisedOver < a.Over/4) {
+		t.Errorf("%+v", a)
+	}
+}
+
 func TestTheNotesNameALeakAndWhatLimitsAreTooHigh(t *testing.T) {
 	r := remembers{t, &memories{}, at(0)}
 	r.run("a", 30*time.Hour, 30*time.Second, 1000*mib, still(400*mib))
