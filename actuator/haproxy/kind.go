@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/haproxy"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
@@ -58,14 +59,14 @@ func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error
 	if err != nil {
 		return nil, err
 	}
-	all, err := survey(ctx, c.Socket, c.Backend)
+	all, err := haproxy.Look(ctx, c.Socket, c.Backend)
 	if err != nil {
 		return nil, fmt.Errorf("find servers of backend %s: %w", c.Backend, err)
 	}
 	var found []actuator.Instance
-	for _, s := range all.servers {
-		if c.Server == "*" || c.Server == s.name {
-			found = append(found, actuator.Instance{Name: s.name, ID: idOf(all.of, s.id)})
+	for _, s := range all.Servers {
+		if c.Server == "*" || c.Server == s.Name {
+			found = append(found, actuator.Instance{Name: s.Name, ID: idOf(all.Of, s.ID)})
 		}
 	}
 	switch {
@@ -79,7 +80,7 @@ func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error
 }
 
 // idOf returns a number that differs for the same server in two processes of HAProxy.
-func idOf(of process, id string) uint64 {
+func idOf(of haproxy.Process, id string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(string(of) + "\x00" + id))
 	return max(h.Sum64(), 1)
