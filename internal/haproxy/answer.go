@@ -55,8 +55,9 @@ type Row struct {
 	Serving, Queued uint64
 	// Sessions counts those that came here, Answered the HTTP responses, NoConnection the sessions for
 	// which no connection came about (of a backend, this includes those that ended in the queue),
-	// NoResponse those that a server did not answer. They count from the start of the process.
-	Sessions, Answered, NoConnection, NoResponse uint64
+	// NoResponse those that a server did not answer, Left those that the client gave up. They count
+	// from the start of the process.
+	Sessions, Answered, NoConnection, NoResponse, Left uint64
 }
 
 // whole is the name of the row of a backend.
@@ -71,7 +72,7 @@ var (
 		field  func(*Row) *uint64
 	}{
 		{"scur", func(r *Row) *uint64 { return &r.Serving }}, {"qcur", func(r *Row) *uint64 { return &r.Queued }},
-		{"stot", func(r *Row) *uint64 { return &r.Sessions }}, {"econ", func(r *Row) *uint64 { return &r.NoConnection }}, {"eresp", func(r *Row) *uint64 { return &r.NoResponse }},
+		{"stot", func(r *Row) *uint64 { return &r.Sessions }}, {"econ", func(r *Row) *uint64 { return &r.NoConnection }}, {"eresp", func(r *Row) *uint64 { return &r.NoResponse }}, {"cli_abrt", func(r *Row) *uint64 { return &r.Left }},
 		{"hrsp_1xx", answeredOf}, {"hrsp_2xx", answeredOf}, {"hrsp_3xx", answeredOf}, {"hrsp_4xx", answeredOf}, {"hrsp_5xx", answeredOf}, {"hrsp_other", answeredOf},
 	}
 )

@@ -149,7 +149,7 @@ func (r *Rule) decide(now Reading) Decision {
 		return d
 	}
 	for rank := range r.ranks {
-		n := math.Floor(r.rate * r.within.Seconds() * r.fraction(rank))
+		n := math.Floor(r.rate*r.within.Seconds()*r.fraction(rank) + 1e-9)
 		d.Most = append(d.Most, int(math.Min(math.Max(n, float64(now.Limit)+1), math.MaxInt32)))
 	}
 	return d
