@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/collector/internal/spantest"
 	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/collector"
+	"github.com/trimtab/trimtab/collector/internal/spantest"
 	"github.com/trimtab/trimtab/internal/haproxy"
 	"github.com/trimtab/trimtab/internal/haproxy/haproxytest"
 	"github.com/trimtab/trimtab/internal/metric"

@@ -63,21 +63,27 @@ type Row struct {
 // whole is the name of the row of a backend.
 const whole = "BACKEND"
 
-// wanted are the columns that must be there; counts are those that are added to a field of the row,
-// and are empty where HAProxy does not count, such as responses in mode tcp.
-var (
-	wanted = []string{"pxname", "svname", "sid", "slim"}
-	counts = []struct {
-		column string
-		field  func(*Row) *uint64
-	}{
-		{"scur", func(r *Row) *uint64 { return &r.Serving }}, {"qcur", func(r *Row) *uint64 { return &r.Queued }},
-		{"stot", func(r *Row) *uint64 { return &r.Sessions }}, {"econ", func(r *Row) *uint64 { return &r.NoConnection }}, {"eresp", func(r *Row) *uint64 { return &r.NoResponse }}, {"cli_abrt", func(r *Row) *uint64 { return &r.Left }},
-		{"hrsp_1xx", answeredOf}, {"hrsp_2xx", answeredOf}, {"hrsp_3xx", answeredOf}, {"hrsp_4xx", answeredOf}, {"hrsp_5xx", answeredOf}, {"hrsp_other", answeredOf},
+// counter returns the field to which a column adds; nil: none. A column is empty where HAProxy does not
+// count, such as responses in mode tcp.
+func (r *Row) counter(column string) *uint64 {
+	switch column {
+	case "scur":
+		return &r.Serving
+	case "qcur":
+		return &r.Queued
+	case "stot":
+		return &r.Sessions
+	case "econ":
+		return &r.NoConnection
+	case "eresp":
+		return &r.NoResponse
+	case "cli_abrt":
+		return &r.Left
+	case "hrsp_1xx", "hrsp_2xx", "hrsp_3xx", "hrsp_4xx", "hrsp_5xx", "hrsp_other":
+		return &r.Answered
 	}
-)
-
-func answeredOf(r *Row) *uint64 { return &r.Answered }
+	return nil
+}
 
 // ParseStat parses the answer to "show stat BACKEND 6 -1": a line of column names after "# ", and a
 // row for the backend and for each of its servers. The column slim is maxconn; it is empty if there
@@ -93,6 +99,7 @@ func ParseStat(text, backend string) (own *Row, servers []Row, err error) {
 	r := csv.NewReader(strings.NewReader(header))
 	r.FieldsPerRecord, r.LazyQuotes, r.ReuseRecord = -1, true, true
 	names, err := r.Read()
+	names = slices.Clone(names)
 	if err != nil {
 		return nil, nil, trimtab.Invalidf("read the statistics of HAProxy: %w", err)
 	}
@@ -100,7 +107,7 @@ func ParseStat(text, backend string) (own *Row, servers []Row, err error) {
 	for i, name := range names {
 		at[name] = i
 	}
-	for _, name := range wanted {
+	for _, name := range []string{"pxname", "svname", "sid", "slim"} {
 		i, ok := at[name]
 		if !ok {
 			return nil, nil, trimtab.Invalidf("the statistics of HAProxy have no column %s", name)
@@ -118,7 +125,7 @@ func ParseStat(text, backend string) (own *Row, servers []Row, err error) {
 		if row[at["pxname"]] != backend || !Plain(row[at["svname"]]) || row[at["svname"]] == "FRONTEND" {
 			continue
 		}
-		parsed, err := parseRow(row, at)
+		parsed, err := parseRow(row, names, at)
 		switch {
 		case err != nil:
 			return nil, nil, err
@@ -131,21 +138,21 @@ func ParseStat(text, backend string) (own *Row, servers []Row, err error) {
 }
 
 // parseRow parses the row of a server or backend.
-func parseRow(row []string, at map[string]int) (out Row, err error) {
+func parseRow(row, names []string, at map[string]int) (out Row, err error) {
 	out = Row{Name: strings.Clone(row[at["svname"]]), ID: strings.Clone(row[at["sid"]])}
 	if out.Limit, err = parseLimit(row[at["slim"]]); err != nil {
 		return Row{}, err
 	}
-	for _, c := range counts {
-		i, ok := at[c.column]
-		if !ok || i >= len(row) || row[i] == "" {
+	for i, text := range row[:min(len(row), len(names))] {
+		to := out.counter(names[i])
+		if to == nil || text == "" {
 			continue
 		}
-		n, err := strconv.ParseUint(row[i], 10, 53)
+		n, err := strconv.ParseUint(text, 10, 53)
 		if err != nil {
-			return Row{}, trimtab.Invalidf("HAProxy counts %.40q in the column %s", row[i], c.column)
+			return Row{}, trimtab.Invalidf("HAProxy counts %.40q in the column %s", text, names[i])
 		}
-		*c.field(&out) += n
+		*to += n
 	}
 	return out, nil
 }
