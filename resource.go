@@ -22,10 +22,12 @@ const (
 	Replicas = "replicas"
 	// Concurrency is how many requests a workload may have in service at once.
 	Concurrency = "concurrency"
-	Cores       = "cores"
-	Weight      = "weight"
-	Running     = "running"
-	Alive       = "alive"
+	// Rate is how many requests to a workload are admitted per second.
+	Rate    = "rate"
+	Cores   = "cores"
+	Weight  = "weight"
+	Running = "running"
+	Alive   = "alive"
 )
 
 // Resource has the properties of a resource, so that code need not know its name.
@@ -60,6 +62,8 @@ func ResourceOf(name string) Resource {
 		return Resource{Name: name, Unit: name, Step: 1}
 	case Concurrency:
 		return Resource{Name: name, Unit: "requests at once", Step: 1, Apart: true}
+	case Rate:
+		return Resource{Name: name, Unit: "requests/s", Step: 0.001, Apart: true}
 	case Memory: // in pages
 		return Resource{Name: name, Unit: name, Step: 4096, Stock: true, Bytes: true}
 	case LLC:

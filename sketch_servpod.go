@@ -12,9 +12,10 @@ import (
 const (
 	MaxSketchServpods = 192
 	MaxSketchCalls    = 96
-	// MaxTailSums bounds the latency classes of a [TailSum].
-	MaxTailSums = 64
 )
+
+// maxTailSums bounds the latency classes of a [TailSum].
+const maxTailSums = 64
 
 // ServpodSketch is what the requests of one workload spent in one component on one host, which
 // may belong to another workload that they called. Sums are over requests that came through it,
@@ -108,12 +109,12 @@ func (s *Sketch) validateServpods() error {
 }
 
 func validTail(workload string, tail []TailSum) error {
-	if len(tail) > MaxTailSums {
-		return Invalidf("sketch of %s: %d classes of latency, limit %d", workload, len(tail), MaxTailSums)
+	if len(tail) > maxTailSums {
+		return Invalidf("sketch of %s: %d classes of latency, limit %d", workload, len(tail), maxTailSums)
 	}
 	for i, t := range tail {
 		inOrder := i == 0 || tail[i-1][0] < t[0]
-		if k := t[0]; !(k >= -MaxTailSums && k <= MaxTailSums && k == float64(int(k)) && inOrder && allNonNegative(t[1:]...)) {
+		if k := t[0]; !(k >= -maxTailSums && k <= maxTailSums && k == float64(int(k)) && inOrder && allNonNegative(t[1:]...)) {
 			return Invalidf("sketch of %s: class of latency %v: want whole numbers in order, and finite sums >= 0", workload, t)
 		}
 	}

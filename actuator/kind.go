@@ -73,6 +73,10 @@ type Location struct {
 	Path string
 	// Force sets limits even if another program of the host owns them.
 	Force bool
+	// Class names the requests that a limit is for, as what enforces it does; "": all requests.
+	Class string
+	// Exact: what enforces a limit of requests may not correct it by what it sees.
+	Exact bool
 	// High prefers the highest-numbered units of a resource, such as cores, and leaves the
 	// lowest-numbered to others. It is for best-effort jobs.
 	High bool

@@ -71,23 +71,6 @@ func (c *Concurrency) fill() {
 	c.Max = cmp.Or(c.Max, max(1000, c.Min, c.Value))
 }
 
-// Admission says where requests are limited before they reach a workload, as [Config.Location] does;
-// ok is false where they are not.
-func (k *Knob) Admission() (kind, root, path string, ok bool) {
-	c := k.Concurrency
-	switch {
-	case c == nil:
-		return "", "", "", false
-	case c.Envoy != nil:
-		return "envoy", c.Envoy.Admin, c.Envoy.Key, true
-	case c.HAProxy == nil:
-		return "gate", "", c.Gate, true
-	case c.HAProxy.Server == "*":
-		return "haproxy", c.HAProxy.Socket, c.HAProxy.Backend + "/*", true
-	}
-	return "haproxy", c.HAProxy.Socket, c.HAProxy.Backend + "/" + c.HAProxy.Server + "/*", true
-}
-
 // checkConcurrency checks what limits requests.
 func (k *Knob) checkConcurrency(v *validator, where string) {
 	c, at := k.Concurrency, where+"."+trimtab.Concurrency
@@ -123,6 +106,14 @@ func (k *Knob) checkConcurrency(v *validator, where string) {
 	case c.Value > full.Max && (c.HAProxy == nil || c.HAProxy.Server != "*"):
 		v.fail(at+".value", fmt.Sprintf("value %d is more than max %d", c.Value, full.Max), "write a value between min and max")
 	}
+}
+
+// path names the servers to package actuator/haproxy.
+func (h *HAProxy) path() string {
+	if h.Server == "*" {
+		return h.Backend + "/*"
+	}
+	return h.Backend + "/" + h.Server + "/*"
 }
 
 func (h *HAProxy) check(v *validator, at string) {
@@ -200,33 +191,4 @@ func checkAdmin(v *validator, at, key, text, hint string) {
 		return
 	}
 	v.fail(at, fmt.Sprintf("%s %q is neither http://HOST:PORT nor unix:/PATH", key, clip(text)), hint)
-}
-
-// limitedTwice refuses two workloads behind one limit of requests.
-func limitedTwice(v *validator) {
-	before := map[string][]int{} // by gate, or backend
-	for i := range v.config.Workloads {
-		k := &v.config.Workloads[i].Knob
-		kind, root, path, ok := k.Admission()
-		if !ok {
-			continue
-		}
-		of := kind + " " + root + " " + path
-		if h := k.Concurrency.HAProxy; h != nil {
-			of = kind + " " + root + " " + h.Backend
-		}
-		for _, j := range before[of] {
-			other := &v.config.Workloads[j]
-			if k.Concurrency.sharedWith(other.Knob.Concurrency) && (k.Host == "" || other.Knob.Host == "" || k.Host == other.Knob.Host) {
-				v.fail(fmt.Sprintf("workloads[%d].knob.concurrency", i), fmt.Sprintf("requests to %q are limited there too", clip(other.Name)), "one limit has one workload: name another server, key or gate")
-				break
-			}
-		}
-		before[of] = append(before[of], i)
-	}
-}
-
-// sharedWith reports whether two limits of one gate or backend are one.
-func (c *Concurrency) sharedWith(d *Concurrency) bool {
-	return c.HAProxy == nil || c.HAProxy.Server == d.HAProxy.Server || c.HAProxy.Server == "*" || d.HAProxy.Server == "*"
 }

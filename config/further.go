@@ -89,6 +89,8 @@ func (k *Knob) BoundsOf(resource string) (Bounds, bool) {
 		return Bounds{Min: float64(least), Max: float64(k.Replicas.Max)}, true
 	case resource == trimtab.Concurrency && k.Concurrency != nil:
 		return Bounds{Min: float64(k.Concurrency.Min), Max: float64(k.Concurrency.Max)}, true
+	case resource == trimtab.Rate && k.Rate != nil:
+		return Bounds{Min: k.Rate.Min, Max: k.Rate.Max}, true
 	}
 	b, ok := k.Resources[resource]
 	return b, ok
@@ -163,6 +165,7 @@ func (v *validator) guaranteedSums(sums map[string]float64) {
 func (k *Knob) fillFurther(p *Pool) {
 	k.Replicas.fill()
 	k.Concurrency.fill()
+	k.Rate.fill()
 	if k.Sized(p) {
 		k.Memory.Min = cmp.Or(k.Memory.Min, min(leastMemory, k.Memory.Max))
 		k.Memory.Margin = cmp.Or(k.Memory.Margin, sizedMargin)
@@ -208,7 +211,7 @@ func (p *Pool) checkFurther(v *validator) {
 			continue
 		}
 		if trimtab.ResourceOf(name).Apart {
-			v.fail(at, fmt.Sprintf("%s is shared by no pool", name), fmt.Sprintf("write it in a knob: %s: {haproxy: …}, {envoy: …} or {gate: …}", name))
+			v.fail(at, fmt.Sprintf("%s is shared by no pool", name), fmt.Sprintf("write it in the knob of a workload: %s: {gate: …}", name))
 			continue
 		}
 		if !(c > 0 && c <= 1e15) {

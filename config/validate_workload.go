@@ -274,6 +274,7 @@ func (w *Workload) checkKnob(v *validator, at string) {
 	k.checkFurtherBounds(v, where)
 	k.checkLinked(v, where)
 	k.checkConcurrency(v, where)
+	k.checkRate(v, where)
 }
 
 // checkCap checks how CPU time is bounded.

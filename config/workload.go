@@ -162,6 +162,8 @@ type Knob struct {
 	Interface *Interface `yaml:"interface"`
 	// How many requests it has in service at once, where something before it limits them: a HAProxy, an Envoy or a trimtab gate. When a lease ends or trimtab stops, the limit of before comes back: that of HAProxy or Envoy, or none at a gate.
 	Concurrency *Concurrency `yaml:"concurrency"`
+	// How many requests to it are admitted per second, beside or in place of concurrency. When a lease ends or trimtab stops, there is no limit.
+	Rate *Rate `yaml:"rate"`
 	// A local service whose worker processes are started and stopped.
 	Process *Process `yaml:"process"`
 	// Bounds in processes, with process; of each instance.

@@ -17,7 +17,8 @@ import (
 type Document struct {
 	// Limit is the number of requests that may be in service.
 	Limit int `json:"limit"`
-	// Rate is the largest number of requests admitted per second; null: no bound.
+	// Rate is the largest number of requests admitted per second, whatever bounds it; null: nothing
+	// does.
 	Rate     *float64  `json:"rate"`
 	InFlight int       `json:"in_flight"`
 	Queued   int       `json:"queued"`
@@ -74,13 +75,11 @@ func (c *change) envelope(now time.Duration) (e admission.Envelope, err error) {
 	if c.Min != nil && c.Max != nil && *c.Min > *c.Max {
 		return e, fmt.Errorf("min is %d, above max %d", *c.Min, *c.Max)
 	}
-	if c.Rate != nil && !(*c.Rate >= minRate && *c.Rate <= maxRate) {
+	if c.Rate != nil && !rateAllowed(*c.Rate) {
 		return e, fmt.Errorf("rate is %v: not between %v and %v", *c.Rate, minRate, maxRate)
 	}
-	if lease := time.Duration(c.Lease) * time.Millisecond; c.Lease < 1 || c.Lease > maxLease.Milliseconds() {
-		return e, fmt.Errorf("lease_ms is %d: not between 1 and %d", c.Lease, maxLease.Milliseconds())
-	} else {
-		e.Until = now + lease
+	if e.Until, err = lease(now, c.Lease); err != nil {
+		return e, err
 	}
 	if c.Min != nil {
 		e.Min = *c.Min
@@ -103,8 +102,8 @@ func (g *Gate) document() *Document {
 	d := &Document{Limit: s.Limit, InFlight: s.InService, Queued: s.Queued, Shed: s.Refused, Answered: s.Answered, InTime: s.InTime}
 	if e, ok := g.controller.Envelope(now); ok {
 		d.Envelope = &Envelope{Min: some(e.Min), Max: some(e.Max), Rate: some(e.Rate), LeaseLeft: (e.Until - now).Milliseconds()}
-		d.Rate = d.Envelope.Rate
 	}
+	d.Rate = some(s.Rate)
 	for i, n := range g.classed {
 		d.Classes = append(d.Classes, Class{Name: g.config.classes.names[i], Shed: n.shed, Answered: n.answered, InTime: n.inTime, Brown: n.brown})
 	}
@@ -127,12 +126,7 @@ func (g *Gate) control() http.Handler {
 	mux.HandleFunc("GET /v1/limit", func(w http.ResponseWriter, _ *http.Request) { g.tell(w) })
 	mux.HandleFunc("PUT /v1/limit", func(w http.ResponseWriter, r *http.Request) {
 		var c change
-		body := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096))
-		body.DisallowUnknownFields()
-		err := body.Decode(&c)
-		if err == nil && body.Decode(&struct{}{}) != io.EOF {
-			err = fmt.Errorf("more than one document")
-		}
+		err := decode(w, r, &c)
 		g.mu.Lock()
 		now := g.now()
 		e, bad := c.envelope(now)
@@ -155,6 +149,8 @@ func (g *Gate) control() http.Handler {
 		g.mu.Unlock()
 		g.tell(w)
 	})
+	mux.HandleFunc("/v1/rate", g.rate)
+	mux.HandleFunc("/v1/rate/{class}", g.rate)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if g.admin.Addr().Network() != "unix" && !local(r.Host) {
 			plain(w, http.StatusForbidden, "ask by address: the name in Host is not one of the loopback interface")
@@ -173,8 +169,21 @@ func local(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-func (g *Gate) tell(w http.ResponseWriter) {
+// decode reads the body of a request, which is one JSON document.
+func decode(w http.ResponseWriter, r *http.Request, into any) error {
+	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4096))
+	body.DisallowUnknownFields()
+	err := body.Decode(into)
+	if err == nil && body.Decode(&struct{}{}) != io.EOF {
+		err = fmt.Errorf("more than one document")
+	}
+	return err
+}
+
+func (g *Gate) tell(w http.ResponseWriter) { answerJSON(w, g.document()) }
+
+func answerJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	_ = json.NewEncoder(w).Encode(g.document())
+	_ = json.NewEncoder(w).Encode(v)
 }

@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,21 +19,27 @@ type limited struct {
 	cores    float64
 	limits   map[string]trimtab.Amount // by instance
 	problem  string
+	resource string
 }
 
 func newLimited(t *testing.T, mode trimtab.Mode, admit planner.Admit, instances ...string) *limited {
 	t.Helper()
+	return newLimitedOf(t, trimtab.Concurrency, mode, admit, instances...)
+}
+
+func newLimitedOf(t *testing.T, resource string, mode trimtab.Mode, admit planner.Admit, instances ...string) *limited {
+	t.Helper()
 	cfg := pool(fair.NJCPolicy{}, trimtab.Act)
 	for i := range cfg.Workloads {
 		if w := &cfg.Workloads[i]; w.Name == "a" {
-			w.Admit, w.Mode = &admit, mode
+			w.Admit, w.Mode = map[string]planner.Admit{resource: admit}, mode
 		}
 	}
 	p, err := planner.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &limited{Planner: p, now: t0, cores: 2, limits: map[string]trimtab.Amount{}}
+	l := &limited{Planner: p, now: t0, cores: 2, resource: resource, limits: map[string]trimtab.Amount{}}
 	for _, i := range instances {
 		l.limits[i] = trimtab.Unlimited()
 	}
@@ -54,7 +61,7 @@ func (l *limited) round(needs, met float64, p95 trimtab.Seconds) (asked map[stri
 		l.sequence = plan.Sequence
 		for _, a := range plan.Actions {
 			switch {
-			case a.Resource == trimtab.Concurrency:
+			case a.Resource == l.resource:
 				asked[a.Instance], why, mode = a.Set.Value, a.Why.Summary, a.Mode
 				if a.Mode == trimtab.Act {
 					l.limits[a.Instance] = a.Set
@@ -72,7 +79,7 @@ func (l *limited) hold() {
 	h := holding(l.now, 1, l.sequence, map[string]float64{"a": l.cores})
 	for name, v := range l.limits {
 		h.Targets = append(h.Targets, trimtab.KnobState{
-			KnobID: trimtab.KnobID{Pool: "p", Host: h.Host, Workload: "a", Instance: name, Resource: trimtab.Concurrency},
+			KnobID: trimtab.KnobID{Pool: "p", Host: h.Host, Workload: "a", Instance: name, Resource: l.resource},
 			Knob:   "test", Now: v, Baseline: trimtab.Unlimited(), Since: l.now, Min: 1, Max: 1000, Problem: l.problem,
 		})
 	}
@@ -146,5 +153,38 @@ func TestWhatALimitFollowsFromOutlivesThePlanner(t *testing.T) {
 	}
 	if asked, why, _ := next.round(2, 0.5, 5); len(asked) != 1 || asked[""] > 2*limit.Value {
 		t.Errorf("%v, before %v: %s", asked, limit, why)
+	}
+}
+
+func TestAWorkloadIsAdmittedTheRateThatItsAllocationServesInTime(t *testing.T) {
+	l := newLimitedOf(t, trimtab.Rate, trimtab.Act, planner.Admit{Max: 1e6}, "")
+	asked, why, mode := l.round(2, 1, 0.1)
+	rate := asked[""]
+	if len(asked) != 1 || !(rate > 0 && rate < 1e6) || mode != trimtab.Act || !strings.Contains(why, "requests per second lowered from unlimited") || !strings.Contains(why, "serve "+strconv.FormatFloat(rate, 'g', 3, 64)+" requests/s in time") {
+		t.Fatalf("%v: %s", asked, why)
+	}
+	if asked, why, _ := l.round(2, 1, 5); len(asked) != 0 {
+		t.Errorf("requests take longer, and the rate changed: %v: %s", asked, why)
+	}
+	l.cores = 4
+	if asked, why, _ := l.round(4, 1, 0.1); asked[""] < 1.4*rate {
+		t.Errorf("with more cores the rate is %v, before %v: %s", asked, rate, why)
+	}
+}
+
+func TestTheRateNeedsNoTimeOfARequest(t *testing.T) {
+	l := newLimitedOf(t, trimtab.Rate, trimtab.Act, planner.Admit{Max: 1e6}, "")
+	if asked, why, _ := l.round(2, 0.01, 5); len(asked) != 1 {
+		t.Errorf("%v: %s", asked, why)
+	}
+}
+
+func TestTheDeclaredRateOfAClassIsSetBesideThatOfAllRequests(t *testing.T) {
+	l := newLimitedOf(t, trimtab.Rate, trimtab.Act, planner.Admit{Max: 1e6, Value: 300, Declared: map[string]float64{"class=low": 20}}, "", "class=low")
+	if asked, why, _ := l.round(2, 0.01, 5); len(asked) != 2 || asked[""] != 300 || asked["class=low"] != 20 || !strings.Contains(why, "its declared value") {
+		t.Errorf("%v: %s", asked, why)
+	}
+	if asked, why, _ := l.round(2, 1, 0.1); len(asked) != 0 {
+		t.Errorf("again: %v: %s", asked, why)
 	}
 }

@@ -187,11 +187,10 @@ func (p *Planner) most(workload, resource string) (most float64, ours bool) {
 	if w := p.byName[workload]; w != nil && w.Number != nil && resource == trimtab.Replicas {
 		return float64(w.Count.Max), true
 	}
-	if w := p.byName[workload]; w != nil && w.Admit != nil && resource == trimtab.Concurrency {
-		return w.Admit.Max, true
-	}
 	d := p.state(workload, resource)
-	if w := p.byName[workload]; d == nil && w != nil && w.Memory != nil && resource == trimtab.Memory {
+	if w := p.byName[workload]; w != nil && w.Admit[resource].Max > 0 {
+		return w.Admit[resource].Max, true
+	} else if d == nil && w != nil && w.Memory != nil && resource == trimtab.Memory {
 		return w.Memory.Max, true
 	}
 	if d == nil {

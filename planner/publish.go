@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/allocation"
+	"github.com/trimtab/trimtab/planner/concurrency"
 	"github.com/trimtab/trimtab/planner/issue"
 	"github.com/trimtab/trimtab/planner/pool"
 )
@@ -19,8 +20,11 @@ func (p *Planner) issuer() *issue.Issuer {
 		// Replicas come first: their actions then count what new instances start with.
 		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Replicas, Capacity: pool.MostReplicas, Unit: 1, Quantum: 1})
 	}
-	if slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return w.Admit != nil }) {
-		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Concurrency, Capacity: mostRequests, Unit: 1, Quantum: 1})
+	for _, name := range concurrency.Resources() {
+		if slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { _, ok := w.Admit[name]; return ok }) {
+			step := trimtab.ResourceOf(name).Step
+			c.Resources = append(c.Resources, issue.Resource{Name: name, Capacity: mostRequests, Unit: step, Quantum: step})
+		}
 	}
 	if p.sizesMemory() {
 		c.Resources = append(c.Resources, issue.Resource{Name: trimtab.Memory, Capacity: mostMemory, Unit: memoryUnit, Quantum: 4096})

@@ -71,19 +71,19 @@ type decision struct {
 // envelopes handle only the first resource.
 func (r *decision) decide() {
 	for _, pass := range []func(){
-		r.believe,                          // current allocations, estimates, and which workloads stay without a limit
-		r.aim,                              // targets: by weight, by need, or by the objective
-		r.each(r.guard),                    // a bounded step towards the target
-		r.advise,                           // limits from measured use, for workloads in mode recommend
-		r.each(r.spread),                   // the amount of each instance
-		r.count,                            // the number of instances
-		r.each(r.recall),                   // what lost hosts have lent
-		r.each(r.starting),                 // amounts of instances that do not serve yet
-		func() { limiting{r}.inService() }, // limits of requests in service
-		func() { limiting{r}.memory() },    // memory limits that no pool shares
-		r.actions,                          // actions and advice, with reasons
-		r.lend,                             // ranges in which hosts may move quotas
-		func() { r.audit = fairness(r) },   // fairness of the allocations
+		r.believe,                         // current allocations, estimates, and which workloads stay without a limit
+		r.aim,                             // targets: by weight, by need, or by the objective
+		r.each(r.guard),                   // a bounded step towards the target
+		r.advise,                          // limits from measured use, for workloads in mode recommend
+		r.each(r.spread),                  // the amount of each instance
+		r.count,                           // the number of instances
+		r.each(r.recall),                  // what lost hosts have lent
+		r.each(r.starting),                // amounts of instances that do not serve yet
+		func() { limiting{r}.requests() }, // limits of requests
+		func() { limiting{r}.memory() },   // memory limits that no pool shares
+		r.actions,                         // actions and advice, with reasons
+		r.lend,                            // ranges in which hosts may move quotas
+		func() { r.audit = fairness(r) },  // fairness of the allocations
 	} {
 		pass()
 	}

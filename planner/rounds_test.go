@@ -125,7 +125,7 @@ func newPools(t *testing.T, d *datadriven.TestData) (all []*scripted) {
 				if w := &cfg.Workloads[i]; w.Name == name {
 					w.Min, w.Mode = number(t, args, "min", w.Min), trimtab.Mode(valueOf(args, "mode", string(w.Mode))[0])
 					if d.HasArg("limited") && !has(args, "unlimited") {
-						w.Admit, p.limits[name] = &planner.Admit{Max: 1000}, trimtab.Unlimited()
+						w.Admit, p.limits[name] = map[string]planner.Admit{trimtab.Concurrency: {Max: 1000}}, trimtab.Unlimited()
 					}
 				}
 			}

@@ -29,6 +29,9 @@ type Config struct {
 	Bursts bool `json:"bursts,omitempty"`
 	// Weighs says that trimtab sets the group's weight, which was the kernel's default before.
 	Weighs bool `json:"weighs,omitempty"`
+	// Idles lets a weight of 0 make the group idle, and any other end that: the group is a
+	// best-effort job's. Else nobody's idleness is ended.
+	Idles bool `json:"idles,omitempty"`
 	// Roots lets the knobs of one root share its open files, two descriptors each. Nil: they do
 	// not share.
 	Roots *Roots `json:"-"`

@@ -23,6 +23,7 @@ func Kind() actuator.Kind {
 			case trimtab.Memory:
 				return actuator.OrNil(OpenMemory(c))
 			case trimtab.Weight:
+				c.Idles = at.High
 				return actuator.OrNil(OpenWeight(c))
 			}
 			if at.ShareUnit > 0 {

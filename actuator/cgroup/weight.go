@@ -22,7 +22,8 @@ const (
 )
 
 // Weight is the weight of one group's CPU time among its siblings, which counts when they want more
-// than there is. Its scale is that of cpu.weight.
+// than there is. Its scale is that of cpu.weight; 0 is an idle group, which the kernel runs only
+// while no sibling wants a CPU.
 type Weight struct{ *Files }
 
 // Traits returns the optional abilities of this knob.
@@ -53,6 +54,28 @@ func (k *Weight) Undo() []byte { return actuator.UndoOf(weightKind, k.config) }
 // shared reports whether the group has version 1's shares.
 func (k *Weight) shared() bool { return k.Version("cpu.shares") == 1 }
 
+// idle reports whether the group is a best-effort job's and idle.
+func (k *Weight) idle() bool {
+	if !k.config.Idles {
+		return false
+	}
+	text, err := k.Files.Read(idleFile)
+	return err == nil && text == "1"
+}
+
+// idles reports whether a weight of 0 can make the group idle: a kernel before 5.15 has no idle
+// groups.
+func (k *Weight) idles() bool {
+	if !k.config.Idles {
+		return false
+	}
+	_, err := k.Files.Read(idleFile)
+	return err == nil
+}
+
+// idleFile is 1 while the group is idle.
+const idleFile = "cpu.idle"
+
 // file returns the file of the weight.
 func (k *Weight) file() string {
 	if k.shared() {
@@ -82,6 +105,9 @@ func (k *Weight) Read(ctx context.Context) (trimtab.Amount, error) {
 	if err := ctx.Err(); err != nil {
 		return trimtab.Amount{}, fmt.Errorf("read weight of cgroup %s: %w", k.config.Path, err)
 	}
+	if k.idle() {
+		return trimtab.Units(0), nil
+	}
 	name := k.file()
 	text, err := k.Files.Read(name)
 	if err != nil {
@@ -98,16 +124,17 @@ func (k *Weight) Read(ctx context.Context) (trimtab.Amount, error) {
 }
 
 // Nearest rounds to whole numbers on version 2, to whole shares on version 1. An unlimited amount
-// becomes the largest. 0 means an idle group of version 2.
+// becomes the largest. 0 is an idle group on version 2, and a best-effort job's on version 1 where
+// the kernel has idle groups.
 func (k *Weight) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		a = trimtab.Units(math.MaxInt32)
 	}
+	if a.Value == 0 && (!k.shared() || k.idles()) {
+		return a // an idle group reads as 0
+	}
 	if k.shared() {
 		return trimtab.Units(k.shares(a) * weightOfShare)
-	}
-	if a.Value == 0 {
-		return a // an idle group reads as 0
 	}
 	return trimtab.Units(math.Round(min(max(a.Value, 1), mostWeight)))
 }
@@ -128,11 +155,14 @@ func (k *Weight) Write(ctx context.Context, a trimtab.Amount) error {
 	}
 	next := k.Nearest(a)
 	switch {
-	case k.shared():
-	case k.Unit() != "":
+	case !k.shared() && k.Unit() != "":
 		return k.SetUnit(ctx, "CPUWeight", uint64(next.Value)) // 0 sets CPUWeight=idle
 	case next.Value == 0:
-		return k.Files.Write("cpu.idle", "1")
+		return k.Files.Write(idleFile, "1")
+	case k.idle():
+		if err := k.Files.Write(idleFile, "0"); err != nil {
+			return err
+		}
 	}
 	return k.put(next)
 }

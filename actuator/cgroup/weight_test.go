@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -46,6 +47,58 @@ func TestARealWeightMeetsTheContractOfKnobs(t *testing.T) {
 		return knobtest.Fixture{Knob: k, Reopen: reopenWeight, Least: 1, Most: 9000, Unlimited: &most,
 			Vanish: func() { os.Remove(filepath.Join(root, g.Path())) }}
 	})
+}
+
+// openJobsWeight opens the weight of a best-effort job's group.
+func openJobsWeight(t *testing.T, root, path string) *cgroup.Weight {
+	t.Helper()
+	k, err := cgroup.OpenWeight(cgroup.Config{Root: root, Path: path, Idles: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	return k
+}
+
+func TestTheWeightOfARealJobMeetsTheContractOfKnobs(t *testing.T) {
+	root := cpuRoot(t)
+	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
+		g := makeGroup(t, root)
+		k := openJobsWeight(t, root, g.Path())
+		most := k.Nearest(trimtab.Unlimited())
+		return knobtest.Fixture{Knob: k, Reopen: reopenWeight, Least: 1, Most: 9000, Unlimited: &most,
+			Vanish: func() { os.Remove(filepath.Join(root, g.Path())) }}
+	})
+}
+
+func TestAJobOfWeight0IsIdleForTheKernelAndAnyOtherWeightEndsThat(t *testing.T) {
+	root, path, name := besideGroup(t, "cpu.idle", "cpu.idle", "0")
+	k := openJobsWeight(t, root, path)
+	for _, step := range []struct {
+		weight float64
+		idle   string
+	}{{50, "0"}, {0, "1"}, {0, "1"}, {100, "0"}, {0, "1"}, {10_000, "0"}} {
+		if err := k.Write(t.Context(), trimtab.Units(step.weight)); err != nil {
+			t.Fatal(err)
+		}
+		v, err := k.Read(t.Context())
+		if want := k.Nearest(trimtab.Units(step.weight)); err != nil || v != want {
+			t.Errorf("wrote %v, read %v, %v, want %v", step.weight, v, err, want)
+		}
+		if got := strings.TrimSpace(content(t, root, path+"/"+name)); got != step.idle {
+			t.Errorf("at weight %v %s is %q", step.weight, name, got)
+		}
+	}
+}
+
+func TestAKernelWithoutIdleGroupsGivesAJobTheLeastWeight(t *testing.T) {
+	k := openJobsWeight(t, tree(t, map[string]string{"a/cpu.shares": "1024\n"}), "a")
+	if err := k.Write(t.Context(), trimtab.Units(0)); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := k.Read(t.Context()); err != nil || v != trimtab.Units(2*100.0/1024) {
+		t.Errorf("%v, %v", v, err)
+	}
 }
 
 func TestVersion2WeightFilesMeetTheContractOfKnobs(t *testing.T) {

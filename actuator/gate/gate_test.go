@@ -26,12 +26,13 @@ type imitation struct {
 	*httptest.Server
 	url      string
 	envelope *envelope
+	rates    map[string]map[string]any // by path
 	puts     int
 }
 
 func imitate(t *testing.T) *imitation {
 	t.Helper()
-	i := &imitation{}
+	i := &imitation{rates: map[string]map[string]any{}}
 	socket := filepath.Join(proctest.SocketDir(t), "gate")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
@@ -47,17 +48,35 @@ func imitate(t *testing.T) *imitation {
 func (i *imitation) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.Lock()
 	defer i.Unlock()
-	switch r.Method {
-	case http.MethodPut:
-		var v struct {
-			Min, Max float64
-			Lease    float64 `json:"lease_ms"`
-		}
-		if err := json.NewDecoder(r.Body).Decode(&v); err != nil || r.URL.Path != "/v1/limit" || v.Min < 1 || v.Max < v.Min || v.Lease <= 0 {
+	var v struct {
+		Min, Max, Rate float64
+		Exact          bool
+		Lease          float64 `json:"lease_ms"`
+	}
+	limit := r.URL.Path == "/v1/limit"
+	if r.Method == http.MethodPut {
+		err := json.NewDecoder(r.Body).Decode(&v)
+		if i.puts++; err != nil || v.Lease <= 0 || limit && (v.Min < 1 || v.Max < v.Min) || !limit && v.Rate <= 0 {
 			http.Error(w, fmt.Sprint(v, err), http.StatusBadRequest)
 			return
 		}
-		i.puts++
+	}
+	if !limit {
+		switch r.Method {
+		case http.MethodPut:
+			i.rates[r.URL.Path] = map[string]any{"rate": v.Rate, "in_force": 1.2 * v.Rate, "exact": v.Exact, "lease_left_ms": v.Lease}
+		case http.MethodDelete:
+			delete(i.rates, r.URL.Path)
+		}
+		none := map[string]any{"rate": nil, "in_force": nil}
+		if told := i.rates[r.URL.Path]; told != nil {
+			none = told
+		}
+		_ = json.NewEncoder(w).Encode(none)
+		return
+	}
+	switch r.Method {
+	case http.MethodPut:
 		i.envelope = &envelope{Min: v.Min, Max: &v.Max, LeaseLeft: v.Lease}
 	case http.MethodDelete:
 		i.envelope = nil
@@ -74,7 +93,7 @@ func (i *imitation) do(change func()) {
 
 func open(t *testing.T, url string) *Limit {
 	t.Helper()
-	k, err := Open(Config{url})
+	k, err := Open(Config{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,6 +107,73 @@ func TestAGateMeetsTheContractOfKnobs(t *testing.T) {
 		i := imitate(t)
 		return knobtest.Fixture{Knob: open(t, i.url), Reopen: reopen, Least: 1, Most: 1000, Vanish: i.Close}
 	})
+}
+
+func TestARateOfAGateMeetsTheContractOfKnobs(t *testing.T) {
+	for _, class := range []string{"", "low"} {
+		knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
+			i := imitate(t)
+			k, err := Open(Config{URL: i.url, Resource: trimtab.Rate, Class: class, Exact: class != ""})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return knobtest.Fixture{Knob: k, Reopen: reopen, Least: 0.01, Most: 1000, Vanish: i.Close}
+		})
+	}
+}
+
+func TestTheLimitsOfOneGateDoNotTouchEachOther(t *testing.T) {
+	i := imitate(t)
+	var knobs []actuator.Knob
+	seen := map[string]bool{}
+	for _, of := range []struct {
+		at       actuator.Location
+		resource string
+	}{{actuator.Location{}, trimtab.Concurrency}, {actuator.Location{}, trimtab.Rate}, {actuator.Location{Class: "low", Exact: true}, trimtab.Rate}} {
+		of.at.Path = i.url
+		k, err := Kind().Open(of.at, of.resource)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := k.Traits().Location()
+		if seen[at] || err != nil {
+			t.Errorf("two knobs have the location %s (%v)", at, err)
+		}
+		seen[at] = true
+		knobs = append(knobs, k)
+	}
+	for n, k := range knobs {
+		if err := k.Write(t.Context(), trimtab.Units(float64(10+n))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.do(func() {
+		if i.envelope.Rate != nil || i.rates["/v1/rate"]["exact"] != false || i.rates["/v1/rate/low"]["exact"] != true {
+			t.Errorf("the gate has %+v and %v", i.envelope, i.rates)
+		}
+	})
+	for n, k := range knobs {
+		if v, err := k.Read(t.Context()); err != nil || v != trimtab.Units(float64(10+n)) {
+			t.Errorf("%s has %v, %v", k, v, err)
+		}
+		if err := k.Write(t.Context(), trimtab.Unlimited()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	i.do(func() {
+		if i.envelope != nil || len(i.rates) > 0 {
+			t.Errorf("after all were taken back the gate has %+v and %v", i.envelope, i.rates)
+		}
+	})
+}
+
+func TestOnlyTheRateHasClasses(t *testing.T) {
+	for _, c := range []Config{{Resource: "memory"}, {Class: "low"}, {Resource: trimtab.Concurrency, Class: "low"}} {
+		c.URL = "unix:/g"
+		if _, err := Open(c); !errors.Is(err, trimtab.ErrInvalid) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
 }
 
 func TestAReadRenewsWhatTheKnobSetAndNothingElse(t *testing.T) {
@@ -190,7 +276,7 @@ func TestAGateThatHangsCostsNoMoreThanItsDeadline(t *testing.T) {
 
 func TestOnlyAdminAddressesAreTaken(t *testing.T) {
 	for _, url := range []string{"", "http://", "http://a", "https://a:1", "http://a:1/x", "http://u:p@a:1", "unix:", "unix:a", "http://a:1?x", "unix:/" + strings.Repeat("x", 200), "\x00"} {
-		if _, err := Open(Config{url}); !errors.Is(err, trimtab.ErrInvalid) {
+		if _, err := Open(Config{URL: url}); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%q: %v", url, err)
 		}
 	}
@@ -199,10 +285,14 @@ func TestOnlyAdminAddressesAreTaken(t *testing.T) {
 func FuzzDocument(f *testing.F) {
 	f.Add([]byte(`{"limit":12,"rate":null,"in_flight":3,"queued":0,"envelope":{"min":1,"max":40,"rate":null,"lease_left_ms":4000}}`))
 	f.Add([]byte(`{"limit":null,"envelope":null}`))
+	f.Add([]byte(`{"rate":12.5,"in_force":13,"exact":false,"lease_left_ms":4000}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		l, err := parse(b)
-		if v := l.max(); err == nil && (v.Validate() != nil || v.Value > most) {
-			t.Errorf("%s: %v", b, v)
+		for _, resource := range []string{trimtab.Concurrency, trimtab.Rate} {
+			of := formOf(resource)
+			v, left, err := of.parse(b)
+			if err == nil && (v.Validate() != nil || v.Value > of.most || !(left >= 0)) {
+				t.Errorf("%s: %v, %v", b, v, left)
+			}
 		}
 	})
 }

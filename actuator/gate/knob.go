@@ -1,13 +1,15 @@
 package gate
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"net/http"
+	"net/url"
 	"path"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -19,19 +21,36 @@ import (
 // knobs every 1 to 5 s, so several reads may fail before the envelope expires.
 const Lease = 20 * time.Second
 
-// most is the largest limit that a gate accepts, in requests.
-const most = 1 << 20
-
-// Config names the gate.
+// Config names the limit.
 type Config struct {
 	// URL is the address of the gate's admin API: http://HOST:PORT, or unix:/PATH.
 	URL string `json:"url"`
+	// Resource is [trimtab.Concurrency], which "" stands for too, or [trimtab.Rate].
+	Resource string `json:"resource,omitempty"`
+	// Class is the class of requests whose rate it is; "": all requests.
+	Class string `json:"class,omitempty"`
+	// Exact: the gate may not raise the rate by what it sees.
+	Exact bool `json:"exact,omitempty"`
 }
 
-// Limit is the knob for the number of requests that a gate lets its service work on at once. It is
-// an [actuator.Knob].
+func (c *Config) validate() error {
+	_, _, err := adminapi.Dialed(c.URL)
+	switch {
+	case err != nil:
+		return err
+	case !slices.Contains([]string{"", trimtab.Concurrency, trimtab.Rate}, c.Resource):
+		return trimtab.Invalidf("limit of %.40q at a gate: want %s or %s", c.Resource, trimtab.Concurrency, trimtab.Rate)
+	case c.Class != "" && c.Resource != trimtab.Rate:
+		return trimtab.Invalidf("limit of class %.40q at a gate: only the rate has classes", c.Class)
+	}
+	return nil
+}
+
+// Limit is a knob for what a gate admits: the number of requests that its service works on at once, or
+// the number of requests per second, of all or of one class. It is an [actuator.Knob].
 type Limit struct {
 	config Config
+	of     form
 	// kept is the limit that this knob set and that its reads renew; unlimited: it set none.
 	kept trimtab.Amount
 	// adopts says that the limit in force was set by an earlier process, so that the next Read
@@ -43,7 +62,7 @@ type Limit struct {
 // kind does not measure how many requests the service could serve at once.
 func Kind() actuator.Kind {
 	return actuator.Kind{
-		Name: "gate", Resources: []string{trimtab.Concurrency},
+		Name: "gate", Resources: []string{trimtab.Concurrency, trimtab.Rate},
 		Probe: func(at actuator.Location) (actuator.Location, error) {
 			_, _, err := adminapi.Dialed(at.Path)
 			return at, err
@@ -51,19 +70,23 @@ func Kind() actuator.Kind {
 		Find: func(context.Context, actuator.Location) ([]actuator.Instance, error) {
 			return nil, fmt.Errorf("find gates: each is declared: %w", trimtab.ErrUnsupported)
 		},
-		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
-			return actuator.OrNil(Open(Config{URL: at.Path}))
+		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
+			c := Config{URL: at.Path, Resource: resource}
+			if resource == trimtab.Rate {
+				c.Class, c.Exact = at.Class, at.Exact
+			}
+			return actuator.OrNil(Open(c))
 		},
 		Reopen: actuator.Reopens(Reopen),
 	}
 }
 
-// Open checks the URL. It does not connect: Probe reports whether the gate answers.
+// Open checks the configuration. It does not connect: Probe reports whether the gate answers.
 func Open(c Config) (*Limit, error) {
-	if _, _, err := adminapi.Dialed(c.URL); err != nil {
+	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	return &Limit{config: c, kept: trimtab.Unlimited()}, nil
+	return &Limit{config: c, of: formOf(c.Resource), kept: trimtab.Unlimited()}, nil
 }
 
 // Traits returns the optional abilities of this knob.
@@ -71,14 +94,26 @@ func (k *Limit) Traits() actuator.Traits {
 	return actuator.Traits{Location: k.Location, Recall: k.Recall}
 }
 
-// kind is the format name in what Undo returns.
-const kind = "gate-limit/1"
+// kind and rateKind are the format names in what Undo returns. Releases that know no rate refuse the
+// latter.
+const kind, rateKind = "gate-limit/1", "gate-rate/1"
 
 // Reopen opens the knob that undo describes; see [actuator.Reopen].
-func Reopen(undo []byte) (*Limit, error) { return actuator.Reopen(kind, undo, Open) }
+func Reopen(undo []byte) (*Limit, error) {
+	k, err := actuator.Reopen(kind, undo, Open)
+	if errors.Is(err, trimtab.ErrUnsupported) {
+		return actuator.Reopen(rateKind, undo, Open)
+	}
+	return k, err
+}
 
 // Undo describes the knob for Reopen.
-func (k *Limit) Undo() []byte { return actuator.UndoOf(kind, k.config) }
+func (k *Limit) Undo() []byte {
+	if k.Resource() == trimtab.Rate {
+		return actuator.UndoOf(rateKind, k.config)
+	}
+	return actuator.UndoOf(kind, Config{URL: k.config.URL})
+}
 
 // Recall makes the next Read adopt and renew the limit that an earlier process set.
 func (k *Limit) Recall(b []byte) error {
@@ -87,17 +122,29 @@ func (k *Limit) Recall(b []byte) error {
 	return err
 }
 
-// String names the gate.
-func (k *Limit) String() string { return "gate " + k.config.URL }
+// String names the gate, and the limit if it is a rate.
+func (k *Limit) String() string {
+	switch {
+	case k.Resource() == trimtab.Concurrency:
+		return "gate " + k.config.URL
+	case k.config.Class == "":
+		return "rate of gate " + k.config.URL
+	}
+	return "rate of class " + k.config.Class + " of gate " + k.config.URL
+}
 
-// Resource returns "concurrency".
-func (k *Limit) Resource() string { return trimtab.Concurrency }
+// Resource returns "concurrency" or "rate".
+func (k *Limit) Resource() string { return cmp.Or(k.config.Resource, trimtab.Concurrency) }
 
-// Location returns the gate's address as its identity. It is not a file: that a gate has lost its
-// envelope does not mean that another program changed it.
+// Location returns the gate's address as its identity, with the limit if it is a rate. It is not a
+// file: that a gate has lost its envelope does not mean that another program changed it.
 func (k *Limit) Location() (string, error) {
 	network, address, err := adminapi.Dialed(k.config.URL)
-	return path.Join("/gate", network, address), err
+	at := path.Join("/gate", network, address)
+	if k.Resource() == trimtab.Rate {
+		at = path.Join(at, trimtab.Rate, url.PathEscape(k.config.Class))
+	}
+	return at, err
 }
 
 // Close does nothing: the envelope expires with its lease.
@@ -105,7 +152,7 @@ func (k *Limit) Close() error { return nil }
 
 // Probe returns an error if the gate does not answer.
 func (k *Limit) Probe(ctx context.Context) error {
-	_, err := k.get(ctx)
+	_, _, err := k.get(ctx)
 	return err
 }
 
@@ -113,23 +160,26 @@ func (k *Limit) Probe(ctx context.Context) error {
 // also set its limit.
 func (k *Limit) MayWrite(ctx context.Context) error { return k.Probe(ctx) }
 
-func (k *Limit) get(ctx context.Context) (limits, error) {
-	l, err := call(ctx, k.config.URL, http.MethodGet, nil)
-	if err != nil {
-		return l, fmt.Errorf("read %s: %w", k, err)
+// get returns the limit that the gate has, and the time until it expires, in milliseconds.
+func (k *Limit) get(ctx context.Context) (v trimtab.Amount, left float64, err error) {
+	b, err := k.call(ctx, http.MethodGet, nil)
+	if err == nil {
+		v, left, err = k.of.parse(b)
 	}
-	return l, nil
+	if err != nil {
+		return v, 0, fmt.Errorf("read %s: %w", k, err)
+	}
+	return v, left, nil
 }
 
-// Read returns the max of the envelope. If this knob set the envelope, Read renews its lease; it
-// lets an envelope that another program set expire.
+// Read returns the limit. If this knob set it, Read renews its lease; it lets a limit that another
+// program set expire.
 func (k *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
-	l, err := k.get(ctx)
+	v, left, err := k.get(ctx)
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
-	v := l.max()
-	if k.adopts && l.Envelope != nil && l.Envelope.LeaseLeft <= float64(Lease.Milliseconds()) {
+	if k.adopts && left <= float64(Lease.Milliseconds()) {
 		k.kept = v
 	}
 	k.adopts = false
@@ -142,19 +192,21 @@ func (k *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
 	return v, nil
 }
 
-// Nearest rounds to whole requests, at least one: with a limit of 0 the service would never answer.
+// Nearest rounds to whole requests, at least one, or to thousandths of a request per second, at least
+// one: with a limit of 0 the service would never answer.
 func (k *Limit) Nearest(a trimtab.Amount) trimtab.Amount {
 	if a.Unlimited {
 		return a
 	}
-	return trimtab.Units(math.Min(math.Max(math.Round(a.Value), 1), most))
+	per := k.of.per
+	return trimtab.Units(min(max(math.Round(a.Value*per), 1), k.of.most*per) / per)
 }
 
-// Write sets the envelope, or removes it if a is unlimited.
+// Write sets the limit, or removes it if a is unlimited.
 func (k *Limit) Write(ctx context.Context, a trimtab.Amount) error {
 	err := errors.Join(ctx.Err(), a.Validate())
 	if a = k.Nearest(a); err == nil && a.Unlimited {
-		_, err = call(ctx, k.config.URL, http.MethodDelete, nil)
+		_, err = k.call(ctx, http.MethodDelete, nil)
 	} else if err == nil {
 		err = k.put(ctx, a)
 	}
@@ -166,14 +218,16 @@ func (k *Limit) Write(ctx context.Context, a trimtab.Amount) error {
 }
 
 func (k *Limit) put(ctx context.Context, a trimtab.Amount) error {
-	body, err := json.Marshal(struct {
-		Min   float64  `json:"min"`
-		Max   float64  `json:"max"`
-		Rate  *float64 `json:"rate"`
-		Lease int64    `json:"lease_ms"`
-	}{1, a.Value, nil, Lease.Milliseconds()})
-	if err == nil {
-		_, err = call(ctx, k.config.URL, http.MethodPut, body)
-	}
+	_, err := k.call(ctx, http.MethodPut, k.of.body(a.Value, k.config.Exact))
 	return err
+}
+
+// call sends one request to the gate and returns the answer. body may be nil.
+func (k *Limit) call(ctx context.Context, method string, body []byte) ([]byte, error) {
+	api := adminapi.API{Name: "the gate", Start: "start `trimtab gate`, or name its admin address", Most: maxAnswer}
+	at := k.of.path
+	if k.config.Class != "" {
+		at += "/" + url.PathEscape(k.config.Class)
+	}
+	return api.Call(ctx, k.config.URL, method, at, body)
 }

@@ -20,7 +20,7 @@ func real(t *testing.T) (url string, stop func()) {
 	t.Helper()
 	url = "unix:" + filepath.Join(proctest.SocketDir(t), "gate")
 	g, err := gate.Open(t.Context(), gate.Config{
-		Listen: "127.0.0.1:0", To: "http://127.0.0.1:9", Workload: "shop", Within: time.Second, Admin: url,
+		Listen: "127.0.0.1:0", To: "http://127.0.0.1:9", Workload: "shop", Class: "x-priority=high,low", Within: time.Second, Admin: url,
 		Upstream: time.Second, Connections: 10, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -43,17 +43,20 @@ func real(t *testing.T) (url string, stop func()) {
 }
 
 func TestARealGateMeetsTheContractOfKnobs(t *testing.T) {
-	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
-		url, stop := real(t)
-		k, err := knob.Open(knob.Config{URL: url})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return knobtest.Fixture{
-			Knob: k, Least: 1, Most: 1000, Vanish: stop,
-			Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(knob.Reopen(undo)) },
-		}
-	})
+	for _, c := range []knob.Config{{}, {Resource: trimtab.Rate}, {Resource: trimtab.Rate, Class: "low", Exact: true}} {
+		knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
+			url, stop := real(t)
+			c.URL = url
+			k, err := knob.Open(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return knobtest.Fixture{
+				Knob: k, Least: 1, Most: 1000, Vanish: stop,
+				Reopen: func(undo []byte) (actuator.Knob, error) { return actuator.OrNil(knob.Reopen(undo)) },
+			}
+		})
+	}
 }
 
 func TestAPlanBoundsARealGateAndTheEndFreesIt(t *testing.T) {

@@ -54,11 +54,11 @@ type jobKnobs struct {
 	fastest float64
 }
 
-// turnedOf lists the resources of jobs that trimtab controls: CPU time always, others if the
-// configuration names them. A resource whose input is measured is controlled, too: the clock of
+// turnedOf lists the resources of jobs that trimtab controls: CPU time and weight always, others if
+// the configuration names them. A resource whose input is measured is controlled, too: the clock of
 // jobs if the host's power is measured, their network rate if the use of its links is.
 func turnedOf(cfg *config.Config) []string {
-	c, out := cfg.Colocate, []string{trimtab.CPU, running, alive}
+	c, out := cfg.Colocate, []string{trimtab.CPU, trimtab.Weight, running, alive}
 	if cfg.Measure.Power {
 		out = append(out, trimtab.Frequency)
 	}
@@ -72,7 +72,7 @@ func turnedOf(cfg *config.Config) []string {
 			}
 		}
 	}
-	slices.Sort(out[3:])
+	slices.Sort(out[4:])
 	return out
 }
 
@@ -155,6 +155,8 @@ func jobTarget(cfg *config.Config, w *config.Workload, root, resource string) ac
 	switch resource {
 	case running, alive:
 		t.Max = 1
+	case trimtab.Weight: // 0: an idle group; a restore returns the weight that was there
+		t.Max = heaviest
 	case trimtab.CPU:
 		t.Min = w.Knob.CPU.Min
 		t.Max = max(t.Min, cmp.Or(w.Knob.CPU.Max, capacity[resource], measuredCPUs(root)))
@@ -173,6 +175,9 @@ func jobTarget(cfg *config.Config, w *config.Workload, root, resource string) ac
 	}
 	return t
 }
+
+// heaviest is the largest weight of a group.
+const heaviest = 10_000
 
 // least returns the amount to which a job falls back when nothing decides for it any more.
 func least(t *actuator.Target) *trimtab.Amount {

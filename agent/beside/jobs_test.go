@@ -320,6 +320,26 @@ func (w *jobWorld) unlimitedMemory(job int) {
 	}
 }
 
+func TestAJobRunsInAnIdleGroupAndGetsItsWeightBack(t *testing.T) {
+	w := newJobWorldWith(t, "act", 0, "")
+	w.group("batch/0")
+	for file, text := range map[string]string{"cpu.weight": "70\n", "cpu.idle": "0\n"} {
+		if err := os.WriteFile(filepath.Join(w.root, "batch/0", file), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.pass(5, 20, 0.4)
+	if got := w.read(0, "cpu.idle"); got != "1" {
+		t.Errorf("cpu.idle is %q", got)
+	}
+	if err := w.actuator.(clocked).Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if idle, weight := w.read(0, "cpu.idle"), w.read(0, "cpu.weight"); idle != "0" || weight != "70" {
+		t.Errorf("after the end cpu.idle is %q, cpu.weight %q", idle, weight)
+	}
+}
+
 func TestJobsWithoutALimitOfMemoryStartOneAfterTheOther(t *testing.T) {
 	w := newJobWorldWith(t, "act", 0, ", memory: 1GiB")
 	w.unlimitedMemory(0)

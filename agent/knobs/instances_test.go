@@ -7,8 +7,11 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/actuator/gate"
 	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/hostfs"
@@ -155,5 +158,42 @@ func TestATreeOfPlainFilesIsNoHostToMeasure(t *testing.T) {
 	}
 	if Measure(kinds.All(), cfg, nil) != nil {
 		t.Error("a host without cgroups is measured")
+	}
+}
+
+func TestTheLimitsOfRequestsAtOneGateAreKnobsOfTheirOwn(t *testing.T) {
+	cfg, err := config.Parse("trimtab.yaml", fmt.Appendf(nil, `
+pool: {cpu: 4}
+actuator: {cgroup_root: %q}
+workloads:
+  - name: shop
+    slo: {latency: 200ms, fraction: 0.95}
+    knob: {cgroup: shop, cpu: {max: 4}, concurrency: {gate: "unix:/run/shop.gate"}, rate: {gate: "unix:/run/shop.gate", max: 500, classes: {low: 20}}}
+`, t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Of(kinds.All(), cfg, "h")
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	var got []string
+	for _, d := range all[1:] {
+		if d.Kind != "gate" || len(d.Like) != 1 {
+			t.Fatalf("%+v", d)
+		}
+		l := d.Like[0]
+		k, err := gate.Kind().Open(d.At, l.Resource)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, fmt.Sprintf("%s %q %v to %v, exact %t: %s", l.Resource, l.Instance, l.Min, l.Max, d.At.Exact, k))
+	}
+	if diff := cmp.Diff([]string{
+		`concurrency "" 1 to 1000, exact false: gate unix:/run/shop.gate`,
+		`rate "" 1 to 500, exact false: rate of gate unix:/run/shop.gate`,
+		`rate "class=low" 20 to 20, exact true: rate of class low of gate unix:/run/shop.gate`,
+	}, got); diff != "" {
+		t.Error(diff)
 	}
 }

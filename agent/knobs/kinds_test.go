@@ -63,8 +63,10 @@ func TestEachKindIsWholeAndKnowsItsOwnKnobsAlone(t *testing.T) {
 	}
 	var cfg config.Config
 	for _, c := range []config.Concurrency{{HAProxy: &config.HAProxy{}}, {Envoy: &config.Envoy{}}, {Gate: "unix:/w"}} {
-		if name, _, _, ok := (&config.Knob{Concurrency: &c}).Admission(); !ok || !names[name] {
-			t.Errorf("the file may name a knob of kind %q, and there is none", name)
+		for _, a := range (&config.Knob{Concurrency: &c, Rate: &config.Rate{}}).Admissions() {
+			if kind, err := actuator.KindOf(all, a.Kind); err != nil || !slices.Contains(kind.Resources, a.Resource) {
+				t.Errorf("the file may name a knob of %s of kind %q, and there is none", a.Resource, a.Kind)
+			}
 		}
 	}
 	for _, k := range []config.Knob{{Cgroup: "a"}, {Process: &config.Process{Dir: "/a"}}} {

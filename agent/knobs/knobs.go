@@ -21,6 +21,8 @@ type Declared struct {
 	Like  []actuator.Target
 	// Cap is how the configuration wants CPU time limited: see [config.CPUBounds].
 	Cap string
+	// admits, if not nil, is the one limit of requests that is meant of those at the location.
+	admits *config.Admission
 }
 
 // Of lists the knobs of all workloads that a host has.
@@ -32,10 +34,13 @@ func Of(kinds []actuator.Kind, cfg *config.Config, host string) (out []Declared,
 		}
 		name, root, path := cfg.Location(&w.Knob)
 		places := []Declared{{Kind: name, At: actuator.Location{Root: root, Path: path, Force: w.Knob.Force, High: w.Class == trimtab.BestEffort}}}
-		for _, further := range []func() (kind, root, path string, ok bool){w.Knob.Link, w.Knob.Scale, w.Knob.Admission} {
+		for _, further := range []func() (kind, root, path string, ok bool){w.Knob.Link, w.Knob.Scale} {
 			if name, root, path, ok := further(); ok {
 				places = append(places, Declared{Kind: name, At: actuator.Location{Root: root, Path: path}})
 			}
+		}
+		for _, a := range w.Knob.Admissions() {
+			places = append(places, Declared{Kind: a.Kind, At: actuator.Location{Root: a.Root, Path: a.Path, Class: a.Class, Exact: a.Value > 0}, admits: &a})
 		}
 		if w.Knob.CPU != nil {
 			places[0].Cap = w.Knob.CPU.Cap
@@ -63,8 +68,16 @@ func (d Declared) probe(kinds []actuator.Kind, w *config.Workload) (Declared, er
 		return Declared{}, err
 	}
 	for _, resource := range kind.Resources {
-		if b, ok := w.Knob.BoundsOf(resource); ok {
-			d.Like = append(d.Like, actuator.Target{KnobID: trimtab.KnobID{Workload: w.Name, Resource: resource}, Min: b.Min, Max: b.Max, Mode: w.Mode})
+		b, ok := w.Knob.BoundsOf(resource)
+		t := actuator.Target{KnobID: trimtab.KnobID{Workload: w.Name, Resource: resource}, Min: b.Min, Max: b.Max, Mode: w.Mode}
+		if a := d.admits; a != nil {
+			if t.KnobID.Instance = a.Instance(); a.Class != "" {
+				t.Min, t.Max = a.Value, a.Value
+			}
+			ok = ok && a.Resource == resource
+		}
+		if ok {
+			d.Like = append(d.Like, t)
 		}
 	}
 	return d, nil

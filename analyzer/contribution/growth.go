@@ -2,6 +2,7 @@ package contribution
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -262,8 +263,14 @@ func meanOf(tail []trimtab.TailSum) float64 {
 func votes(s *slot, pods map[pod][]trimtab.TailSum, normal map[pod]float64, over float64) map[pod]float64 {
 	out := map[pod]float64{}
 	names := podsOf(pods)
-	for k := -trimtab.MaxTailSums; k <= trimtab.MaxTailSums; k++ {
-		low, high := math.Exp2(float64(k-1)/2), math.Exp2(float64(k)/2)
+	classes := map[float64]bool{}
+	for _, tail := range pods {
+		for _, t := range tail {
+			classes[t[0]] = true
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(classes)) {
+		low, high := math.Exp2((k-1)/2), math.Exp2(k/2)
 		in := below(&s.latency, high) - below(&s.latency, low)
 		slow := below(&s.latency, high) - below(&s.latency, max(low, over))
 		if high <= over || in <= 0 || slow <= 0 {
@@ -273,7 +280,7 @@ func votes(s *slot, pods map[pod][]trimtab.TailSum, normal map[pod]float64, over
 		for _, p := range names {
 			x := -in * s.requests * normal[p]
 			for _, t := range pods[p] {
-				if t[0] == float64(k) {
+				if t[0] == k {
 					x += t[2] + t[3]
 				}
 			}

@@ -223,9 +223,7 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 			out.Min, out.Max, out.Default = b.Min, b.Max, b.Default
 		}
 		out.Count = countOf(w.Knob.Replicas)
-		if a := w.Knob.Concurrency; a != nil {
-			out.Admit = &planner.Admit{Max: float64(a.Max), Value: float64(a.Value)}
-		}
+		out.Admit = admitOf(&w.Knob)
 		if m := w.Knob.Memory; w.Knob.Sized(&cfg.Pool) {
 			out.Memory = &sizing.Bounds{Min: float64(m.Min), Max: float64(m.Max), Margin: m.Margin}
 		}
@@ -240,6 +238,28 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 		c.Workloads = append(c.Workloads, out)
 	}
 	return c, entitle(&c, cfg)
+}
+
+// admitOf returns the limits of the requests to a workload, by resource; nil: there are none.
+func admitOf(k *config.Knob) map[string]planner.Admit {
+	var all map[string]planner.Admit
+	for _, a := range k.Admissions() {
+		if all == nil {
+			all = map[string]planner.Admit{}
+		}
+		b, _ := k.BoundsOf(a.Resource)
+		admit := all[a.Resource]
+		if admit.Max = b.Max; a.Class == "" {
+			admit.Value = a.Value
+		} else {
+			if admit.Declared == nil {
+				admit.Declared = map[string]float64{}
+			}
+			admit.Declared[a.Instance()] = a.Value
+		}
+		all[a.Resource] = admit
+	}
+	return all
 }
 
 // orNone converts a configured 0, "no limit", into the guard's negative value.

@@ -72,11 +72,9 @@ type Controller struct {
 	queued    int
 	inService int
 	count     Counts
-
-	// tokens is the number of admissions that the envelope's rate allows now.
-	tokens   float64
-	refilled time.Duration
-	tick     interval
+	// budgets bound the admissions per second: by the envelope, of all requests, and of each class.
+	budgets []budget
+	tick    interval
 }
 
 // interval has the measurements since the last tick.
@@ -86,13 +84,15 @@ type interval struct {
 	inService float64
 	// completed counts requests that ended in the service, from which its throughput is learned.
 	completed, failed int
-	// full is for how long at least one request waited.
-	full time.Duration
+	// full is for how long at least one request waited for the limit, and held for how long one waited
+	// for a rate alone.
+	full, held time.Duration
 }
 
 // New returns a controller whose clock starts at 0.
 func New(s Settings) *Controller {
-	return &Controller{settings: s, rule: newRule(s.Within), lines: make([]line, 2*max(s.Classes, 1))}
+	n := max(s.Classes, 1)
+	return &Controller{settings: s, rule: newRule(s.Within), lines: make([]line, 2*n), budgets: make([]budget, ofClasses+n)}
 }
 
 // Arrive decides on a request that has just arrived. Admitted and Refused are final. After Waiting,
@@ -102,7 +102,7 @@ func (c *Controller) Arrive(now time.Duration, t *Ticket) Verdict {
 	rank := c.rank(t)
 	c.count.Arrived++
 	t.arrived = now
-	if c.queued == 0 && c.inService < c.limit() && c.token(now) {
+	if c.queued == 0 && c.inService < c.limit() && c.spend(now, rank/2) {
 		c.start(now, t)
 		return Admitted
 	}
@@ -195,6 +195,10 @@ func (c *Controller) Tick(now time.Duration) {
 		c.lines[i].learn(now, took, c.settings.Within)
 	}
 	c.rule.learn(c.tick, took)
+	slow := c.rule.service() > c.rule.target()
+	for i := range c.budgets {
+		c.budgets[i].correct(c.tick.held > took/2, c.tick.held+c.tick.full > 0, slow)
+	}
 	c.tick = interval{began: now, at: now}
 	c.admit(now)
 }
@@ -203,18 +207,15 @@ func (c *Controller) endLease(now time.Duration) {
 	if now >= c.envelope.Until {
 		c.envelope = Envelope{}
 	}
+	for i := range c.budgets {
+		c.budgets[i].end(now)
+	}
 }
 
-// SetEnvelope replaces the envelope. One that keeps a rate in force allows no more admissions than
-// the one before it.
+// SetEnvelope replaces the envelope, with its rate, but not the rates that SetRate set.
 func (c *Controller) SetEnvelope(now time.Duration, e Envelope) {
 	c.advance(now)
-	c.endLease(now)
-	if c.envelope.Rate > 0 {
-		c.refill(now)
-	} else {
-		c.tokens, c.refilled = 1, now
-	}
+	c.budgets[ofEnvelope].set(now, Rate{PerSecond: e.Rate, Exact: true, Until: e.Until})
 	c.envelope = e
 	c.admit(now)
 }
@@ -229,6 +230,8 @@ type State struct {
 	Counts
 	// Limit is the largest number of requests in service.
 	Limit, InService, Queued int
+	// Rate is the largest number of admissions per second; 0: no bound.
+	Rate float64
 	// LongestWait is the longest time that a request which arrives now may wait.
 	LongestWait time.Duration
 	// Service is the recent mean service time, Unloaded the one without load; 0: unknown.
@@ -241,7 +244,7 @@ type State struct {
 func (c *Controller) State(now time.Duration) State {
 	c.endLease(now)
 	over := slices.ContainsFunc(c.lines, func(l line) bool { return l.overloaded() })
-	return State{Counts: c.count, Limit: c.limit(), InService: c.inService, Queued: c.queued, LongestWait: c.rule.longest(over),
+	return State{Counts: c.count, Limit: c.limit(), InService: c.inService, Queued: c.queued, Rate: c.slowest(), LongestWait: c.rule.longest(over),
 		Service: seconds(c.rule.service()), Unloaded: seconds(c.rule.unloaded), Overloaded: over}
 }
 
@@ -260,17 +263,20 @@ func (c *Controller) advance(now time.Duration) {
 	}
 	c.tick.at = now
 	c.tick.inService += float64(c.inService) * d.Seconds()
-	if c.queued > 0 {
+	switch {
+	case c.queued == 0:
+	case c.inService < c.limit():
+		c.tick.held += d
+	default:
 		c.tick.full += d
 	}
 }
 
 // admit starts waiting requests while the limit allows it.
 func (c *Controller) admit(now time.Duration) {
-	for c.queued > 0 && c.inService < c.limit() && c.token(now) {
+	for c.queued > 0 && c.inService < c.limit() {
 		t := c.next(now)
 		if t == nil {
-			c.tokens++ // give the token back
 			return
 		}
 		c.start(now, t)
@@ -282,27 +288,6 @@ func (c *Controller) start(now time.Duration, t *Ticket) {
 	t.started = now
 	c.inService++
 	c.count.Admitted++
-}
-
-// refill adds the tokens of the time since the last refill. A burst has at most the tokens of a
-// tenth of a second.
-func (c *Controller) refill(now time.Duration) {
-	rate := c.envelope.Rate
-	c.tokens = min(c.tokens+rate*(now-c.refilled).Seconds(), max(1, rate/10))
-	c.refilled = now
-}
-
-// token takes one token if the envelope's rate allows an admission now.
-func (c *Controller) token(now time.Duration) bool {
-	if c.envelope.Rate <= 0 {
-		return true
-	}
-	c.refill(now)
-	if c.tokens < 1 {
-		return false
-	}
-	c.tokens--
-	return true
 }
 
 // limit returns the rule's limit, within the envelope.

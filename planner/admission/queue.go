@@ -106,8 +106,8 @@ func (c *Controller) rank(t *Ticket) int {
 	return 2 * class
 }
 
-// next removes and returns the ticket that is to start next, or nil. It refuses tickets whose
-// deadline has passed.
+// next removes and returns the ticket that is to start next, or nil if the rates allow none. It refuses
+// tickets whose deadline has passed.
 func (c *Controller) next(now time.Duration) *Ticket {
 	for i := range c.lines {
 		l := &c.lines[i]
@@ -116,8 +116,11 @@ func (c *Controller) next(now time.Duration) *Ticket {
 			if c.settings.newestFirst {
 				t = l.last
 			}
-			c.take(t)
-			if now <= t.deadline {
+			inTime := now <= t.deadline
+			if inTime && !c.spend(now, i/2) {
+				break
+			}
+			if c.take(t); inTime {
 				return t
 			}
 			c.refuse(l)
@@ -140,12 +143,20 @@ func (c *Controller) expected(rank int) time.Duration {
 	for i := range rank + 1 {
 		ahead += c.lines[i].length
 	}
-	drain, rate := c.rule.capacity, c.envelope.Rate
+	drain, rate := c.rule.capacity, c.slowest()
 	if rate > 0 && (drain <= 0 || rate < drain) {
 		drain = rate
 	}
-	if drain <= 0 {
-		return 0
+	longest := 0.0
+	if drain > 0 {
+		longest = float64(ahead) / drain
 	}
-	return time.Duration(float64(ahead) / drain * float64(time.Second))
+	if rate := c.budgets[ofClasses+rank/2].inForce(); rate > 0 {
+		before := 1
+		for i := rank / 2 * 2; i <= rank; i++ {
+			before += c.lines[i].length
+		}
+		longest = max(longest, float64(before)/rate)
+	}
+	return time.Duration(longest * float64(time.Second))
 }

@@ -13,7 +13,7 @@
 // With several services on the host the strictest verdict counts. Reductions are made on the tick
 // on which their rule is true, and repeated only for measurements that began after them. Resumption
 // and growth wait for a calm period, and for measurements from after the last growth. A job that
-// would lose its last core is suspended. Missing or stale numbers stop growth, and after the same
+// would lose its last core is suspended. The weight of each job is the least that there is. Missing or stale numbers stop growth, and after the same
 // time again suspend all jobs, unless the kernel counts that the service uses and waits for nothing.
 //
 // If limits are unknown, rhythm-indiscriminate searches for them ([Search], algorithm 1) under an

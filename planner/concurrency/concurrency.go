@@ -1,17 +1,17 @@
-// Package concurrency computes how many requests of a workload may be in service at once: as many
-// as its allocation serves within the SLO, by Little's law.
+// Package concurrency computes how many requests of a workload may be admitted per second, and how
+// many may be in service at once: as many as its allocation serves within the SLO, by Little's law.
 //
-//	limit = a × u / c × t      a allocation, in cores
-//	                           u highest use at which the SLO is met, (0, 1]
-//	                           c CPU time of a request, in seconds
-//	                           t time of a request in service, in seconds
+//	rate  = a × u / c      a allocation, in cores
+//	limit = rate × t       u highest use at which the SLO is met, (0, 1]
+//	                       c CPU time of a request, in seconds
+//	                       t time of a request in service, in seconds
 //
-// a × u / c is the rate that the allocation serves within the SLO. The workload's curve needs k ×
+// The workload's curve needs k ×
 // (l + h) cores for load l, so that the rate is a/k − h, and at most a/c. t is the 95th percentile
 // of the latency, smoothed, from reports that met the SLO: during an overload t grows with the
 // limit, and would justify any limit.
 //
-// Without k and t there is no limit. Once known, they are kept: an overload shows neither. Requests
+// Without k there is no rate, and without k and t no limit. Once known, they are kept: an overload shows neither. Requests
 // beyond the limit wait before the workload or are refused there, by whatever enforces the limit.
 package concurrency
 
@@ -66,28 +66,64 @@ func (s *State) Observe(e *trimtab.Estimate, slo float64) {
 	}
 }
 
-// Limit is a number of requests in service, with the values that it follows from.
+// Resources lists the resources that limits are of.
+func Resources() []string { return []string{trimtab.Concurrency, trimtab.Rate} }
+
+// Limit is a limit of requests, with the values that it follows from.
 type Limit struct {
-	// Requests is the limit. Rate is the load that the allocation serves within the SLO, in
-	// requests per second.
-	Requests, Rate float64
+	// Resource is one of [Resources], and Amount the limit of it. Rate is the load that the
+	// allocation serves within the SLO, in requests per second.
+	Resource     string
+	Amount, Rate float64
 	// Allocation and Time are a and t. Cost is c; 0: unknown.
 	Allocation, Cost float64
 	Time             trimtab.Seconds
 }
 
-// For returns the limit of an allocation. cost is the CPU time of a request, nil if unknown. It
-// returns false if the limit is unknown.
-func (s *State) For(allocation float64, cost *float64) (l Limit, ok bool) {
-	if s.Time == 0 || s.Need == 0 || !(allocation > 0) {
+// For returns the limit of one of [Resources] for an allocation. cost is the CPU time of a request,
+// nil if unknown. It returns false if the limit is unknown, or not above 0: then l.Allocation tells
+// the two apart, which is 0 if the limit is unknown.
+func (s *State) For(resource string, allocation float64, cost *float64) (l Limit, ok bool) {
+	if s.Need == 0 || !(allocation > 0) || resource == trimtab.Concurrency && s.Time == 0 {
 		return Limit{}, false
 	}
-	l = Limit{Allocation: allocation, Time: s.Time, Rate: allocation/s.Need - s.Idle}
+	l = Limit{Resource: resource, Allocation: allocation, Time: s.Time, Rate: allocation/s.Need - s.Idle}
 	if cost != nil && *cost > 0 {
 		l.Cost, l.Rate = *cost, math.Min(l.Rate, allocation / *cost)
 	}
-	l.Requests = math.Ceil(l.Rate * float64(l.Time))
-	return l, l.Requests >= 1 && l.Requests <= math.MaxInt32
+	if l.Amount = l.Rate; resource == trimtab.Concurrency {
+		l.Amount *= float64(l.Time)
+	}
+	l.Amount = Round(resource, l.Amount)
+	return l, l.Amount > 0 && l.Amount <= math.MaxInt32
+}
+
+// Round returns the least limit of a resource that is no lower than v and that people would write: a
+// whole number of requests in service, a rate with three digits.
+func Round(resource string, v float64) float64 {
+	if step := trimtab.ResourceOf(resource).Step; step < 1 && v > 0 {
+		digits := max(0, 2-int(math.Floor(math.Log10(v))))
+		ten := math.Pow10(min(digits, 3))
+		return math.Ceil(v*ten-1e-9) / ten
+	}
+	return math.Ceil(v)
+}
+
+// nearBy is the relative difference between a derived limit and the current one up to which the
+// limit stays as it is.
+const nearBy = 0.1
+
+// Near reports whether a derived limit is near enough to the current one for that to stay.
+func Near(resource string, now, derived float64) bool {
+	return math.Abs(derived-now) <= math.Max(trimtab.ResourceOf(resource).Step, nearBy*now)
+}
+
+// Counted names what a limit of a resource counts.
+func Counted(resource string) string {
+	if resource == trimtab.Rate {
+		return "requests per second"
+	}
+	return "requests in service"
 }
 
 // Words returns the explanation of the limit; resource is the name of the allocation's resource.
@@ -96,6 +132,9 @@ func (l *Limit) Words(resource string) string {
 	serves := fmt.Sprintf("%s serve %.3g requests/s in time", has, l.Rate)
 	if l.Cost > 0 {
 		serves = fmt.Sprintf("%s at %.0f%% use and %.3gms of CPU time a request serve %.3g requests/s in time", has, 100*l.Rate*l.Cost/l.Allocation, 1000*l.Cost, l.Rate)
+	}
+	if l.Resource == trimtab.Rate {
+		return serves
 	}
 	return fmt.Sprintf("%s, each of which takes %.3gms", serves, 1000*float64(l.Time))
 }

@@ -25,8 +25,8 @@ func TestTheLimitIsTheRateThatIsServedInTimeOverTheTimeOfARequest(t *testing.T) 
 	var s State
 	e := report(0.95, 0.05)
 	s.Observe(e, 0.5)
-	l, ok := s.For(2, e.Cost)
-	if !ok || math.Abs(l.Rate-160) > 1e-9 || l.Requests != 8 { // 2 × 80% / 10ms × 50ms
+	l, ok := s.For(trimtab.Concurrency, 2, e.Cost)
+	if !ok || math.Abs(l.Rate-160) > 1e-9 || l.Amount != 8 { // 2 × 80% / 10ms × 50ms
 		t.Errorf("%+v, %v", l, ok)
 	}
 	for _, want := range []string{"2 cores", "80% use", "10ms", "160 requests/s", "50ms"} {
@@ -34,7 +34,7 @@ func TestTheLimitIsTheRateThatIsServedInTimeOverTheTimeOfARequest(t *testing.T) 
 			t.Errorf("%q lacks %q", text, want)
 		}
 	}
-	if more, _ := s.For(4, e.Cost); more.Requests != 2*l.Requests {
+	if more, _ := s.For(trimtab.Concurrency, 4, e.Cost); more.Amount != 2*l.Amount {
 		t.Errorf("twice the cores: %+v", more)
 	}
 }
@@ -60,21 +60,21 @@ func TestAnOverloadTeachesNeitherTimeNorNeed(t *testing.T) {
 
 func TestWhatIsNotKnownGivesNoLimit(t *testing.T) {
 	for what, s := range map[string]State{"nothing": {}, "no time": {Need: 0.0125}, "no need": {Time: 0.05}, "more idle than all": {Time: 0.05, Need: 0.0125, Idle: 1000}} {
-		if l, ok := s.For(2, nil); ok {
+		if l, ok := s.For(trimtab.Concurrency, 2, nil); ok {
 			t.Errorf("%s: %+v", what, l)
 		}
 	}
 	s := State{Time: 0.05, Need: 0.0125}
 	for _, a := range []float64{0, -1, math.NaN()} {
-		if l, ok := s.For(a, nil); ok {
+		if l, ok := s.For(trimtab.Concurrency, a, nil); ok {
 			t.Errorf("of %v: %+v", a, l)
 		}
 	}
-	if l, ok := s.For(2, nil); !ok || l.Requests != 8 || strings.Contains(l.Words(trimtab.CPU), "use") {
+	if l, ok := s.For(trimtab.Concurrency, 2, nil); !ok || l.Amount != 8 || strings.Contains(l.Words(trimtab.CPU), "use") {
 		t.Errorf("without a cost: %+v, %v", l, ok)
 	}
 	cost := 0.02
-	if l, _ := s.For(2, &cost); l.Rate != 100 {
+	if l, _ := s.For(trimtab.Concurrency, 2, &cost); l.Rate != 100 {
 		t.Errorf("no more than its cores can do: %+v", l)
 	}
 	if (&State{Need: math.Inf(1)}).Valid() || (&State{Time: -1}).Valid() || !s.Valid() {
@@ -88,5 +88,34 @@ func TestANeedThatNoNumberHoldsIsNotLearnt(t *testing.T) {
 	e.Curve.Load = math.SmallestNonzeroFloat64
 	if s.Observe(e, 0.5); !s.Valid() || s.Need != 0 {
 		t.Errorf("%+v", s)
+	}
+}
+
+func TestARateHasThreeDigitsAndALimitIsWhole(t *testing.T) {
+	for v, want := range map[float64]float64{0: 0, 0.0123456: 0.013, 1.2341: 1.24, 20: 20, 99.94: 100, 123.4: 124, 12345.6: 12346} {
+		if got := Round(trimtab.Rate, v); got != want {
+			t.Errorf("rate %v: %v, want %v", v, got, want)
+		}
+	}
+	for v, want := range map[float64]float64{0.2: 1, 7: 7, 7.1: 8} {
+		if got := Round(trimtab.Concurrency, v); got != want {
+			t.Errorf("limit %v: %v, want %v", v, got, want)
+		}
+	}
+}
+
+func TestTheRateIsWhatTheAllocationServesWhateverARequestTakes(t *testing.T) {
+	var s State
+	s.Need, s.Idle = 0.0125, 0 // 10 ms at 80%
+	if l, ok := s.For(trimtab.Concurrency, 2, nil); ok || l.Allocation != 0 {
+		t.Errorf("a limit without a time: %+v", l)
+	}
+	l, ok := s.For(trimtab.Rate, 2, nil)
+	if !ok || l.Amount != 160 || strings.Contains(l.Words(trimtab.CPU), "takes") {
+		t.Errorf("%+v: %s", l, l.Words(trimtab.CPU))
+	}
+	s.Idle = 200
+	if l, ok := s.For(trimtab.Rate, 2, nil); ok || l.Allocation != 2 {
+		t.Errorf("what serves nothing: %+v", l)
 	}
 }

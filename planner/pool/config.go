@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/concurrency"
 	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/policy"
@@ -92,11 +93,23 @@ type Bounds struct {
 	Min, Max, Default, Guarantee float64
 }
 
-// Admit limits how many requests of a workload are in service at once.
+// Admit limits the requests to a workload: how many are in service at once, or are admitted per
+// second.
 type Admit struct {
 	// Max is the most that one limit may be, and what none counts as. Value, if not 0, is the
 	// declared sum of all its limits; else they are derived.
 	Max, Value float64
+	// Declared has the declared limits of single instances, which are for a class of requests and do
+	// not count in Value.
+	Declared map[string]float64
+}
+
+func (a *Admit) valid() bool {
+	ok := a.Max > 0 && a.Max <= math.MaxInt32 && a.Value >= 0 && a.Value <= math.MaxInt32
+	for _, v := range a.Declared {
+		ok = ok && v > 0 && v <= math.MaxInt32
+	}
+	return ok
 }
 
 // Group declares one group of workloads; see [policy.Group].
@@ -140,8 +153,9 @@ type Workload struct {
 	// Count, if not nil, says that the number of its instances is planned together with their
 	// size, which is the allocation of the pool's first resource.
 	Count *Count
-	// Admit, if not nil, says that something before it limits how many requests it has in service.
-	Admit *Admit
+	// Admit says what something before it can limit: [trimtab.Concurrency], the requests in service,
+	// and [trimtab.Rate], the admitted requests per second.
+	Admit map[string]Admit
 	// Memory, if not nil, has the bounds of the memory limits of its instances, where the pool does
 	// not share memory.
 	Memory *sizing.Bounds
@@ -308,8 +322,10 @@ func (c Config) validateWorkloads() error {
 		if err := w.validateCount(); err != nil {
 			return err
 		}
-		if a := w.Admit; a != nil && !(a.Max >= 1 && a.Max <= math.MaxInt32 && a.Value >= 0 && a.Value <= math.MaxInt32) {
-			return trimtab.Invalidf("planner: workload %s: at most %v requests in service, declared %v: want 1 or more, and 0 or more", w.Name, a.Max, a.Value)
+		for resource, a := range w.Admit {
+			if !slices.Contains(concurrency.Resources(), resource) || !a.valid() {
+				return trimtab.Invalidf("planner: workload %s: limit of %s %+v: want a finite max > 0, and no negative values", w.Name, resource, a)
+			}
 		}
 		if m := w.Memory; m != nil && (!m.Valid() || slices.ContainsFunc(c.AllResources(), func(r Resource) bool { return r.Name == trimtab.Memory })) {
 			return trimtab.Invalidf("planner: workload %s: memory %+v: want 0 < min <= max, a margin of at most 10, and a pool that shares no memory", w.Name, *m)

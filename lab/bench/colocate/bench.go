@@ -88,7 +88,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 func (b *bench) build(ctx context.Context, dir string) error {
 	needed := false
 	for _, p := range b.Policies {
-		needed = needed || p != alone && p != theKernel
+		needed = needed || p != alone && p != theKernel && p != idle
 	}
 	if b.Trimtab != "" || b.Direct || !needed {
 		return nil
@@ -135,6 +135,8 @@ func (b *bench) controller(name string) controller {
 		return &nobody{}
 	case theKernel:
 		return &nobody{jobs: true}
+	case idle:
+		return &nobody{jobs: true, idle: true}
 	}
 	if b.Direct {
 		return &direct{policy: name}
@@ -208,12 +210,17 @@ func (b *bench) play(ctx context.Context, c controller, r *row, n uint64) error 
 	return err
 }
 
-// nobody controls nothing: the jobs run as they like, or there are none.
-type nobody struct{ jobs bool }
+// nobody controls nothing: the jobs run as they like, their groups idle or not, or there are none.
+type nobody struct{ jobs, idle bool }
 
 func (n *nobody) open(_ context.Context, b *bench, _ string) error {
 	if !n.jobs {
 		return nil
+	}
+	if n.idle {
+		if err := b.host.idle(true); err != nil {
+			return err
+		}
 	}
 	return b.host.begin(false)
 }

@@ -20,6 +20,8 @@
 // The trace is scaled to 20% to 95% of max. Then each controller has the same
 // arrivals, one after the other, in another order at each repetition:
 //
+//	idle                    all best-effort jobs in idle groups (cpu.idle), and nobody controls them:
+//	                        the kernel runs them while nobody else wants a CPU
 //	weights                 all best-effort jobs at their weight, and nobody controls them: the
 //	                        kernel alone
 //	none                    no best-effort job

@@ -21,12 +21,14 @@ type host struct {
 	dir  string
 	shop *shop
 	jobs []*job
+	// weight is that of a job's group, over the kernel's default.
+	weight float64
 }
 
 // openHost starts the service, and makes the groups of the jobs. After an error
 // everything is as before.
 func openHost(ctx context.Context, dir string, weight int) (h *host, err error) {
-	h = &host{dir: dir, shop: &shop{}}
+	h = &host{dir: dir, shop: &shop{}, weight: float64(weight) / normal}
 	if h.Host, err = rig.OpenHost(groupPrefix, heavy); err != nil {
 		return nil, err
 	}
@@ -89,9 +91,19 @@ func (h *host) begin(frozen bool) error {
 	return nil
 }
 
-// halt ends all jobs.
+// idle sets whether the jobs' groups run only while nobody else wants a CPU.
+func (h *host) idle(on bool) error {
+	for _, j := range h.jobs {
+		if err := j.group.Idle(on, h.weight); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// halt ends all jobs, and gives their groups their weight back.
 func (h *host) halt(ctx context.Context) error {
-	var failed []error
+	failed := []error{h.idle(false)}
 	for _, j := range h.jobs {
 		failed = append(failed, j.halt(ctx))
 	}

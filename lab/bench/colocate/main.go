@@ -41,11 +41,18 @@ type options struct {
 }
 
 // The rows that nobody controls: the jobs beside the service by the kernel alone, which shares
-// by weight, and the service without a job.
+// by weight, or runs them only while nobody else wants a CPU (cpu.idle), and the service without
+// a job.
 const (
 	theKernel = "weights"
+	idle      = "idle"
 	alone     = "none"
 )
+
+// policies lists the rows.
+func policies() []string {
+	return []string{idle, theKernel, alone, colocate.Heracles, colocate.Indiscriminate, colocate.Rhythm, colocate.Deflation}
+}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -81,7 +88,7 @@ func command(ctx context.Context, args []string) error {
 // parse reads the flags.
 func parse(f *flag.FlagSet, args []string) (*options, error) {
 	var o options
-	policy := f.String("policy", strings.Join([]string{theKernel, alone, colocate.Heracles, colocate.Indiscriminate, colocate.Rhythm, colocate.Deflation}, ","), "rows, with commas")
+	policy := f.String("policy", strings.Join(policies(), ","), "rows, with commas")
 	f.Float64Var(&o.Seconds, "seconds", 150, "how long a row lasts: a day of the recorded load")
 	f.IntVar(&o.Repeat, "repeat", 1, "how often each row is run")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the arrivals; each repetition adds 1")
@@ -120,7 +127,7 @@ func parse(f *flag.FlagSet, args []string) (*options, error) {
 }
 
 func (o *options) validate(left int) error {
-	known := []string{theKernel, alone, colocate.Heracles, colocate.Indiscriminate, colocate.Rhythm, colocate.Deflation}
+	known := policies()
 	for i, p := range o.Policies {
 		if !slices.Contains(known, p) || slices.Contains(o.Policies[:i], p) {
 			return trimtab.Invalidf("policy %.40q: want some of %s, each once", p, strings.Join(known, ", "))

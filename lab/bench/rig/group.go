@@ -123,6 +123,25 @@ func (g *Group) Weight() (float64, error) {
 	return v / g.usual, nil
 }
 
+// Idle sets whether the group runs only while nobody beside it wants a CPU. The kernel forgets
+// the weight of an idle group, so that weight is what it has afterwards.
+func (g *Group) Idle(on bool, weight float64) error {
+	file := filepath.Join(filepath.Dir(g.weight), "cpu.idle")
+	if on {
+		if err := os.WriteFile(file, []byte("1"), 0); err != nil {
+			return fmt.Errorf("make cgroup %s idle: %w", g.Name, err)
+		}
+		return nil
+	}
+	if was, err := os.ReadFile(file); err != nil || strings.TrimSpace(string(was)) == "0" {
+		return nil // an older kernel has no idle groups
+	}
+	if err := os.WriteFile(file, []byte("0"), 0); err != nil {
+		return fmt.Errorf("end idleness of cgroup %s: %w", g.Name, err)
+	}
+	return g.Weigh(weight)
+}
+
 // Used returns the CPU time that the group has used so far.
 func (g *Group) Used() (time.Duration, error) {
 	b, err := os.ReadFile(g.usage)
