@@ -3,6 +3,7 @@ package haproxy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -17,25 +18,42 @@ import (
 )
 
 // Kind describes this kind of knob. The root of a location is the socket. Its path is
-// BACKEND/SERVER/* for one server and BACKEND/* for all of them. Each server in each process of
-// HAProxy is an instance, so a reload makes new instances. The kind does not measure how many
-// requests a server could serve.
+// BACKEND/SERVER/* for one server and BACKEND/* for all of them, and BACKEND/MAP for a rate. Each
+// server in each process of HAProxy is an instance, so a reload makes new instances. The kind does not
+// measure how many requests a server could serve.
 func Kind() actuator.Kind {
 	return actuator.Kind{
-		Name: "haproxy", Resources: []string{trimtab.Concurrency},
+		Name: "haproxy", Resources: []string{trimtab.Concurrency, trimtab.Rate},
 		Probe: func(at actuator.Location) (actuator.Location, error) {
+			if !at.Several() {
+				_, err := rateAt(at)
+				return at, err
+			}
 			_, err := configOf(at)
 			return at, err
 		},
 		Find: find,
-		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
+		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
+			if resource == trimtab.Rate {
+				c, err := rateAt(at)
+				if err != nil {
+					return nil, err
+				}
+				return actuator.OrNil(OpenRate(c))
+			}
 			c, err := configOf(at)
 			if err != nil {
 				return nil, err
 			}
 			return actuator.OrNil(Open(c))
 		},
-		Reopen: actuator.Reopens(Reopen),
+		Reopen: func(undo []byte) (actuator.Knob, error) {
+			k, err := actuator.OrNil(Reopen(undo))
+			if errors.Is(err, trimtab.ErrUnsupported) {
+				return actuator.OrNil(ReopenRate(undo))
+			}
+			return k, err
+		},
 	}
 }
 

@@ -207,7 +207,7 @@ func TestARateAdmitsThatManyInASecondAndTheMostImportantLast(t *testing.T) {
 			}
 		}
 	}()
-	s.set(t, "set map "+s.classes.Map+" rate 20")
+	s.set(t, s.classes.SetRate("", 20, later())...)
 	admitted := map[string]int{}
 	for _, class := range []string{"low", "critical"} {
 		for range 30 {

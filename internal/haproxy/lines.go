@@ -17,11 +17,21 @@ const None = 1_000_000
 const (
 	// UntilKey is the Unix time in seconds up to which the bounds of classes are in force.
 	UntilKey = "until"
-	// RateKey is the limit of admitted requests per second.
-	RateKey = "rate"
+	// RateKey is the limit of admitted requests per second, of all classes; RateUntilKey is like
+	// UntilKey, for it and for those of single classes.
+	RateKey      = "rate"
+	RateUntilKey = "rate-until"
 	// RetrySuffix makes the key of a class's retries of that of its first tries.
 	RetrySuffix = "-retry"
 )
+
+// RateKeyOf returns the key of the rate of a class; "": of all requests.
+func RateKeyOf(class string) string {
+	if class == "" {
+		return RateKey
+	}
+	return RateKey + "-" + class
+}
 
 // All is the class of all requests where no classes are declared.
 const All = "all"
@@ -101,8 +111,12 @@ func (c *Classes) usual() string {
 // File returns the content of the map file, in which nothing is limited.
 func (c *Classes) File() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s 0\n%s %d\n", UntilKey, RateKey, None)
-	for _, key := range c.keys() {
+	fmt.Fprintf(&b, "%s 0\n%s 0\n", UntilKey, RateUntilKey)
+	keys := append(c.keys(), RateKey)
+	for _, name := range c.names() {
+		keys = append(keys, RateKeyOf(name))
+	}
+	for _, key := range keys {
 		fmt.Fprintf(&b, "%s %d\n", key, None)
 	}
 	return b.String()
@@ -132,7 +146,10 @@ func (c *Classes) Lines(wait time.Duration) string {
 	line("http-request set-var(txn.trimtab_key) var(txn.trimtab),concat(%s) if { req.hdr(x-envoy-attempt-count) -m int gt 1 } || { req.hdr(grpc-previous-rpc-attempts) -m int gt 0 }", RetrySuffix)
 	line("http-request set-var(txn.trimtab_until) %s", look("str("+UntilKey+")", 0))
 	line("http-request set-var(txn.trimtab_most) %s", look("var(txn.trimtab_key)", None))
+	line("http-request set-var(txn.trimtab_rate_until) %s", look("str("+RateUntilKey+")", 0))
 	line("http-request set-var(txn.trimtab_rate) %s", look("str("+RateKey+")", None))
+	line("http-request set-var(txn.trimtab_rate_key) str(%s-),concat(,txn.trimtab)", RateKey)
+	line("http-request set-var(txn.trimtab_own_rate) %s", look("var(txn.trimtab_rate_key)", None))
 	add := ""
 	for _, name := range c.names() {
 		line("http-request set-var(txn.trimtab_passed) str(%s),table_gpc1_rate(%s)%s", name, c.Table(), add)
@@ -144,11 +161,13 @@ func (c *Classes) Lines(wait time.Duration) string {
 		line("# where a rate is set, its last 10%% are for the class %s", n[0])
 		line("http-request set-var(txn.trimtab_passed) var(txn.trimtab_passed),mul(10),div(9) unless { var(txn.trimtab) -m str %s }", n[0])
 	}
+	line("acl trimtab_rate_lease date,sub(txn.trimtab_rate_until) lt 0")
 	line("acl trimtab_rate var(txn.trimtab_passed),sub(txn.trimtab_rate) ge 0")
+	line("acl trimtab_rate var(txn.trimtab),table_gpc1_rate(%s),sub(txn.trimtab_own_rate) ge 0", c.Table())
 	line("# what is refused, and what a server answers, is counted")
-	refuse := "trimtab_lease trimtab_full || trimtab_rate"
-	line(`http-request return status 200 content-type application/grpc hdr grpc-status 8 hdr grpc-message overloaded hdr grpc-retry-pushback-ms "%%[rand(1001),add(500)]" if { req.hdr(content-type) -m beg application/grpc } trimtab_lease trimtab_full || { req.hdr(content-type) -m beg application/grpc } trimtab_rate`)
-	line(`http-request return status 503 content-type text/plain string "overloaded, try again later\n" hdr Retry-After "%%[rand(3),add(1)]" if %s`, refuse)
+	line("http-request set-var(txn.trimtab_no) int(1) if trimtab_lease trimtab_full || trimtab_rate_lease trimtab_rate")
+	line(`http-request return status 200 hdr content-type application/grpc hdr grpc-status 8 hdr grpc-message overloaded hdr grpc-retry-pushback-ms "%%[rand(1001),add(500)]" if { var(txn.trimtab_no) -m found } { req.hdr(content-type) -m beg application/grpc }`)
+	line(`http-request return status 503 content-type text/plain string "overloaded, try again later\n" hdr Retry-After "%%[rand(3),add(1)]" if { var(txn.trimtab_no) -m found }`)
 	line("http-request sc-inc-gpc1(2)")
 	line("http-response sc-inc-gpc0(2)")
 	return b.String()
@@ -165,6 +184,12 @@ func (c *Classes) SetBounds(bounds []int, until int64) (commands []string) {
 
 // SetUntil returns the command that renews the bounds; 0 ends them.
 func (c *Classes) SetUntil(until int64) string { return c.set(UntilKey, int(until)) }
+
+// SetRate returns the commands that set the rate of a class, "": of all requests, in force until a Unix
+// time in seconds.
+func (c *Classes) SetRate(class string, rate int, until int64) []string {
+	return []string{c.set(RateKeyOf(class), rate), c.set(RateUntilKey, int(until))}
+}
 
 func (c *Classes) set(key string, v int) string {
 	return "set map " + c.Map + " " + key + " " + strconv.Itoa(v)
