@@ -167,6 +167,17 @@ func TestHAProxyRefusesAClassBeyondItsBoundAndItsRetriesFirst(t *testing.T) {
 	}
 }
 
+func TestARefusedCallOfGRPCIsRefusedInItsTerms(t *testing.T) {
+	s := serve(t, 1)
+	s.fill(t, 2)
+	s.set(t, s.classes.SetBounds([]int{1, 1, 1, 1, 1, 1}, later())...)
+	r := <-s.ask(t, "content-type: application/grpc+proto")
+	after, err := strconv.Atoi(r.Header.Get("Grpc-Retry-Pushback-Ms"))
+	if r.StatusCode != http.StatusOK || r.Header.Get("Grpc-Status") != "8" || r.Header.Get("Content-Type") != "application/grpc" || err != nil || after < 500 || after > 1500 {
+		t.Errorf("%+v", r)
+	}
+}
+
 // Nobody has to end them: whoever was killed, HAProxy looks at its clock.
 func TestBoundsThatNobodyRenewsEnd(t *testing.T) {
 	s := serve(t, 1)
