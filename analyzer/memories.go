@@ -92,9 +92,8 @@ func (x *memory) refaults(at time.Time, rate float64) {
 	if x.Limit == nil || x.usage < fullGroup**x.Limit || since > time.Minute {
 		return
 	}
-	if x.again.use += rate * since.Seconds(); x.again.use > 0 {
-		x.Refaulted(at, *x.Limit, x.Most, x.again.use)
-	}
+	x.again.use += rate * since.Seconds()
+	x.Refaulted(at, *x.Limit, x.Most, x.again.use)
 }
 
 // observe adds a sample of memory, and returns false if there are too many instances to add another.
@@ -135,6 +134,9 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 		}
 	case quantity.MemoryLimit:
 		limit := s.Value
+		if x.Limit != nil && limit > *x.Limit { // what fills the new room is no sign of too little
+			x.again = edge{s.Time, *x.Limit - limit}
+		}
 		x.Limit, x.Most = &limit, max(x.Most, limit)
 	case quantity.MemoryUsage:
 		x.usage = s.Value

@@ -21,7 +21,7 @@
 //
 // The working set leaves out page cache that the kernel holds for inactive, which a service may still
 // read again and again. If a group is full to its limit, and reads so many pages again within a minute
-// that all of the limit would be read again within five, its need is for one day at least 1.1 times the limit,
+// that all of the limit would be read again within five, its need is for one day at least 1.05 times the limit,
 // up to the highest limit that it had: so a limit that was lowered too far rises again, and a program that
 // reads more files than fit gets no more than its operator gave it. A day later the limit may come down
 // again, and shows whether that has changed.

@@ -23,7 +23,7 @@ const (
 	enough = time.Hour
 	// asked is how far the need after a kill exceeds the limit in force at the kill, as a part of it, and
 	// missed how far it exceeds a limit under which pages were read again.
-	asked, missed = 0.2, 0.1
+	asked, missed = 0.2, 0.05
 	// reread is the time within which a page that is read again is worth its memory.
 	reread = 5 * time.Minute
 )
@@ -141,7 +141,7 @@ func (l *Learner) Killed(at time.Time, limit float64) {
 
 // Refaulted records that within a minute so many bytes were read again soon after they were reclaimed,
 // while the group was full to its limit. If all of the limit would be read again within five minutes,
-// the need is at least 1.1 times the limit for a day, but no more than was given before: most is the
+// the need is at least 1.05 times the limit for a day, but no more than was given before: most is the
 // highest limit that the instance ever had. All are in bytes.
 func (l *Learner) Refaulted(at time.Time, limit, most, again float64) {
 	if !(limit > 0 && limit <= most && most <= math.MaxFloat64/2 && again*reread.Minutes() >= limit) {

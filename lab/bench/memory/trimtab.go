@@ -140,7 +140,7 @@ func (b *bench) teach(ctx context.Context, days map[string][][]reading) error {
 	if err != nil {
 		return fmt.Errorf("teach trimtab: %w", err)
 	}
-	defer bus.Close()
+	defer func() { _ = bus.Close() }() // what was put is stored
 	bucket, err := bus.Bucket(ctx, natsbus.BucketSnapshots)
 	if err != nil {
 		return fmt.Errorf("teach trimtab: %w", err)
