@@ -90,10 +90,7 @@ func (p *Planner) sizes(w *allocation.Workload, now time.Time) (all []sized) {
 		if k.Gone() || k.Held.Problem != "" {
 			continue
 		}
-		set := w.History.Sized[k.KnobID].At
-		if k.Held.Since.After(set) { // the agent raised it meanwhile
-			set = k.Held.Since
-		}
+		set := slices.MaxFunc([]time.Time{w.History.Sized[k.KnobID].At, k.Held.Since}, time.Time.Compare) // the agent may have raised it
 		for i := range e.Memory {
 			if n := &e.Memory[i]; n.Instance == k.Instance && (n.Host == k.Host || n.Host == "") {
 				all = append(all, sized{w, k, w.Memory.Of(now, set, n, k.Held.Now)})
