@@ -161,7 +161,7 @@ func (d *decision) hand(share, size []int) {
 }
 
 // answers is the least part of what a share could answer that a gate answers in time. The simulated
-// services of lab/services behind a gate had more in 99% of 300 runs (see its test).
+// services of lab/services behind a gate had more in 95 of 100 runs (see its test).
 const answers = 0.9
 
 // Answers returns which part of its requests a workload can answer in time with an amount of CPU, if
