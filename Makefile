@@ -170,6 +170,10 @@ bench-fast: ## the fast loop on real nginx, redis and PostgreSQL whose load is t
 bench-overload: ## what is answered in time at 0.8 to 3 times the capacity of nginx, Node.js and PostgreSQL, behind each limiter (OVERLOAD="--service node --load 2"; needs apt-get install nginx-light nodejs postgresql pgbouncer haproxy)
 	go run ./lab/bench/overload $(OVERLOAD)
 
+.PHONY: bench-memory
+bench-memory: ## what memory limits by an operator, a rule of thumb, VPA and trimtab give real PostgreSQL, redis, JVM, Go and Node.js, and what that costs (MEMORY="--trials 200"; needs apt-get install postgresql redis-server openjdk-17-jdk-headless nodejs)
+	go run ./lab/bench/memory $(MEMORY)
+
 .PHONY: bench-colocate
 bench-colocate: ## best-effort jobs beside real nginx and redis under a recorded load, for each controller (COLOCATE="--seconds 150 --repeat 2"; needs root or a delegated cgroup and apt-get install nginx-light redis-server stress-ng)
 	go run ./lab/bench/colocate $(COLOCATE)

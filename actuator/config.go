@@ -46,6 +46,10 @@ type Config struct {
 	// Measure returns the capacity of this host for the pool, by resource; nil: unknown. It limits
 	// plans if the pool is Shared, and is reported in the holding.
 	Measure func() (map[string]float64, error)
+	// FreeMemory returns how much memory of this host is free, less what is reserved, and how much is
+	// in use, in bytes. With it a memory limit rises by what is free, whatever the sum of the limits
+	// is (raise.go). nil: the sum of the limits is at most the capacity.
+	FreeMemory func() (free, used float64, err error)
 	// Roots are the control groups whose capacity Measure measures, by resource, as absolute paths;
 	// a missing one means the whole host. Pools whose roots do not contain each other do not share
 	// capacity.

@@ -104,6 +104,9 @@ type Traits struct {
 	// Settle resets the settings that the knob makes beside the amount, once the amount is
 	// restored.
 	Settle func() error
+	// Beside returns why a setting that the knob makes beside the amount is left alone; "": it is not.
+	// That does not keep the amount from being set.
+	Beside func() string
 	// Scale returns the ratio between the amount of a setting now and the amount of the same
 	// setting for the knob that undo describes. The two differ if the configured unit of the amount
 	// changed. A result that is not > 0 means unknown.

@@ -35,6 +35,9 @@ type executor struct {
 	paced     paced
 	// unfinished is the plan whose next step has not come yet.
 	unfinished *unfinished
+	// promised is by how many bytes memory limits rose lately, until a time of the boot clock.
+	promised      float64
+	promisedUntil time.Duration
 }
 
 // step is one step of a plan that is being carried out.
@@ -275,19 +278,7 @@ func (x *executor) commit(s *step) error {
 	batch := []hostfs.Entry{put(positionKey, at), put(leaseKey, until)}
 	entries := make([]*entry, len(s.moves))
 	for i, m := range s.moves {
-		e := &entry{
-			KnobID: m.knob.KnobID, ID: m.knob.id, Undo: m.knob.Knob.Undo(),
-			Wrote: []trimtab.Amount{m.knob.now, m.goal}, Free: m.knob.span(m.envelope),
-		}
-		e.Baseline, e.Rest = m.knob.baseline()
-		if old := m.knob.entry; old != nil {
-			e.Baseline, e.Rest = old.Baseline, old.Rest
-			if m.knob.can.Recall == nil {
-				e.Undo = old.Undo
-			}
-		} else {
-			e.Wrote = e.Wrote[1:]
-		}
+		e := m.knob.nextEntry(m.goal, m.knob.span(m.envelope))
 		entries[i] = e
 		batch = append(batch, put(e.journalKey(), e))
 	}
@@ -299,6 +290,22 @@ func (x *executor) commit(s *step) error {
 	}
 	x.fence.adopt(at, until)
 	return nil
+}
+
+// nextEntry returns the journal entry of a knob that is about to be set to goal, and that the fast
+// loop may move within free from then on.
+func (h *managed) nextEntry(goal trimtab.Amount, free *[2]float64) *entry {
+	e := &entry{KnobID: h.KnobID, ID: h.id, Undo: h.Knob.Undo(), Wrote: []trimtab.Amount{h.now, goal}, Free: free}
+	e.Baseline, e.Rest = h.baseline()
+	if old := h.entry; old != nil {
+		e.Baseline, e.Rest = old.Baseline, old.Rest
+		if h.can.Recall == nil {
+			e.Undo = old.Undo
+		}
+	} else {
+		e.Wrote = e.Wrote[1:]
+	}
+	return e
 }
 
 // carryOut makes the reductions, then the raises. Before the first raise it reads all knobs of that
@@ -411,6 +418,9 @@ func (x *executor) write(ctx context.Context, s *step, m *move) {
 func (x *executor) lacksHeadroom(ctx context.Context, h *managed, goal trimtab.Amount, capacity float64) string {
 	if trimtab.ResourceOf(h.Resource).Apart {
 		return ""
+	}
+	if x.byFreeMemory(h) {
+		return x.lacksMemory(h, goal)
 	}
 	sum := x.knobs.sumWith(h, goal)
 	if sum > capacity+slack && x.lending.callIn(h) {

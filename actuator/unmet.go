@@ -1,6 +1,7 @@
 package actuator
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -46,11 +47,32 @@ func (a *Actuator) unmet() (all []trimtab.Unmet) {
 	if slices.ContainsFunc(a.knobs.all, func(h *managed) bool { return h.can.Shared != nil }) {
 		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, codes.UnmetWeights).Set(float64(weights))
 	}
+	all = append(all, a.knobs.beside()...)
 	claims := a.host.unmet()
 	if a.host.arbiter != nil && a.config.Limits.Capacity != nil {
 		a.metrics.Gauge("trimtab_host_unmet", a.config.Host, codes.UnmetClaims).Set(float64(len(claims)))
 	}
 	return append(all, claims...)
+}
+
+// beside lists what knobs leave alone beside their amounts, by the first of them.
+func (ks *knobs) beside() (all []trimtab.Unmet) {
+	why, n := "", 0
+	for _, h := range ks.all {
+		if h.Mode != trimtab.Act || h.can.Beside == nil || h.gone {
+			continue
+		}
+		if text := h.can.Beside(); text != "" {
+			why, n = cmp.Or(why, text), n+1
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	if n > 1 {
+		why += fmt.Sprintf("; %d more are like it", n-1)
+	}
+	return []trimtab.Unmet{{What: codes.UnmetSoftEdge, Why: why, Do: "nothing, if that program is to decide; else let it set max there"}}
 }
 
 // unmet returns why quotas are not moved between rounds; nil: they are, or are not meant to be.

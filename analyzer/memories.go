@@ -27,6 +27,9 @@ const (
 	// waitsForMemory is the share of time in which tasks wait for memory (PSI) above which an instance is
 	// short of it. Senpai aims far below a tenth; a thrashing instance is far above.
 	waitsForMemory = 0.1
+	// page is how many bytes a refault reads at least; fullGroup is the part of the limit from which a group
+	// counts as full.
+	page, fullGroup = 4096, 0.95
 )
 
 // memories learns how much memory the instances of a workload need.
@@ -48,6 +51,13 @@ type memory struct {
 	Kills     float64   `json:"kills,omitempty"`
 	LastKill  time.Time `json:"last_kill"`
 	LastShort time.Time `json:"last_short"`
+	// Most is the highest limit that it had, in bytes.
+	Most float64 `json:"most_limit,omitempty"`
+	// usage is all memory of the group, with all of the page cache, in bytes; 0: it is not known. again has
+	// what was read again in the current minute, refaulted when that was last told.
+	usage     float64
+	again     edge
+	refaulted time.Time
 	// since and before are when the current and the previous interval of edgeTime began, with the use
 	// at that time.
 	since, before edge
@@ -71,11 +81,26 @@ func (x *memory) rises(at time.Time) bool {
 	return rise > leastRise**x.Limit && x.Use+rise >= *x.Limit
 }
 
+// refaults counts what was read again, in bytes a second, for a minute. Pages that a group reads again
+// below its limit do not count: they were reclaimed since the host is short.
+func (x *memory) refaults(at time.Time, rate float64) {
+	since := at.Sub(x.refaulted)
+	x.refaulted = at
+	if at.Sub(x.again.at) >= time.Minute {
+		x.again = edge{at: at}
+	}
+	if x.Limit == nil || x.usage < fullGroup**x.Limit || since > time.Minute {
+		return
+	}
+	x.again.use += rate * since.Seconds()
+	x.Refaulted(at, *x.Limit, x.Most, x.again.use)
+}
+
 // observe adds a sample of memory, and returns false if there are too many instances to add another.
 // It ignores other samples.
 func (m *memories) observe(s *trimtab.Sample) bool {
 	switch s.Quantity {
-	case quantity.WorkingSet, quantity.MemoryLimit, quantity.OOMKills, quantity.MemoryHighEvents, quantity.MemoryMaxEvents, quantity.PressureMemorySome:
+	case quantity.WorkingSet, quantity.MemoryUsage, quantity.MemoryLimit, quantity.OOMKills, quantity.MemoryHighEvents, quantity.MemoryMaxEvents, quantity.PressureMemorySome, quantity.Refaults:
 	default:
 		return true
 	}
@@ -91,8 +116,11 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 		x = m.begin(k, s.Time)
 	}
 	if s.Missing != "" {
-		if s.Quantity == quantity.MemoryLimit {
+		switch s.Quantity {
+		case quantity.MemoryLimit:
 			x.Limit = nil
+		case quantity.MemoryUsage:
+			x.usage = 0
 		}
 		return true
 	}
@@ -106,7 +134,14 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 		}
 	case quantity.MemoryLimit:
 		limit := s.Value
-		x.Limit = &limit
+		if x.Limit != nil && limit > *x.Limit { // what fills the new room is no sign of too little
+			x.again = edge{s.Time, *x.Limit - limit}
+		}
+		x.Limit, x.Most = &limit, max(x.Most, limit)
+	case quantity.MemoryUsage:
+		x.usage = s.Value
+	case quantity.Refaults:
+		x.refaults(s.Time, page*s.Value)
 	case quantity.OOMKills:
 		m.killed(x, s)
 	case quantity.PressureMemorySome:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/analyzer/workingset"
 	"github.com/trimtab/trimtab/quantity"
 )
 
@@ -118,6 +119,42 @@ func TestALimitThatIsMetCountsOnlyWhereTheWorkingSetIsNearIt(t *testing.T) {
 		if short := r.needs(r.now)[0].Short != nil; short != c.short {
 			t.Errorf("%s: short is %v", name, short)
 		}
+	}
+}
+
+func TestPageCacheThatIsReadAgainIsNeededForADay(t *testing.T) {
+	r := &remembers{t, &memories{}, at(0)}
+	r.run("", 2*time.Hour, time.Minute, 600*mib, still(200*mib))
+	// play tells a second at a time, with a part of the rate at which all of 400 MiB is read again within five minutes.
+	play := func(limit, usage, rate float64, seconds int) (need float64) {
+		for range seconds {
+			need = r.run("", time.Second, time.Second, limit, still(200*mib)).Need
+			r.tell("", quantity.MemoryUsage, usage)
+			r.tell("", quantity.Refaults, rate*400*mib/page/300)
+		}
+		return r.needs(r.now)[0].Need
+	}
+	for name, need := range map[string]float64{
+		"it is not full": play(400*mib, 300*mib, 10, 120), "few pages": play(400*mib, 399*mib, 0.8, 300),
+		"a moment": play(400*mib, 399*mib, 20, 2), "nothing more": play(400*mib, 399*mib, 0, 120),
+	} {
+		if need > 250*mib {
+			t.Errorf("%s: it needs %v", name, need/mib)
+		}
+	}
+	if need := play(400*mib, 399*mib, 1.2, 120); math.Abs(need-420*mib) > mib {
+		t.Errorf("it needs %v", need/mib)
+	}
+	if need := play(449*mib, 449*mib, 1.9, 50); need > 421*mib { // 127 MiB, of which 49 fill what was added
+		t.Errorf("of what fills a larger limit: it needs %v", need/mib)
+	}
+	for _, limit := range []float64{590 * mib, 600 * mib} {
+		if need := play(limit, limit, 5, 120); need*(1+workingset.Margin) > 601*mib {
+			t.Errorf("it needs %v, more than was ever given", need/mib)
+		}
+	}
+	if n := r.run("", 25*time.Hour, time.Minute, 600*mib, still(200*mib)); n.Need > 250*mib {
+		t.Errorf("a day later it needs %v", n.Need/mib)
 	}
 }
 

@@ -137,10 +137,12 @@ const (
 )
 
 // What the configuration asks of a host and is not in force: quotas that move between rounds, the
-// control of best-effort jobs, capacity that other pools of the host claim, CPU by weight.
+// control of best-effort jobs, capacity that other pools of the host claim, CPU by weight, memory.high
+// below limits.
 const (
-	UnmetFast    = "fast"
-	UnmetJobs    = "jobs"
-	UnmetClaims  = "claims"
-	UnmetWeights = "weights"
+	UnmetFast     = "fast"
+	UnmetJobs     = "jobs"
+	UnmetClaims   = "claims"
+	UnmetWeights  = "weights"
+	UnmetSoftEdge = "soft edge"
 )

@@ -79,8 +79,9 @@ func whatWaits(g *grid) {
 		{`max by (workload) (trimtab_workload_accept_queue{@1})`, "connections to be accepted"},
 		{`max by (workload) (trimtab_workload_cpu_wait_ratio{@1})`, "threads waiting for a CPU"},
 	}, from0)
-	g.graph(12, "Killed for want of memory", "Processes of the workload that the kernel killed because its control group was at the limit, by the agents that saw it.", "short", []query{
+	g.graph(12, "Killed for want of memory", "Processes of the workload that the kernel killed because its control group was at the limit, by the agents that saw it, and limits that agents raised before a round did.", "short", []query{
 		{`sum by (workload) (increase(trimtab_workload_oom_kills_total{@1}[$__rate_interval]))`, "kills"},
+		{`sum by (cause, result) (increase(trimtab_memory_raises_total{@1}[$__rate_interval]))`, "limit {{result}} at {{cause}}"},
 	}, from0, bars)
 	g.graph(12, "Refused requests", "Requests per second that gates refused, by class. They are part of the load, and not within the SLO.", "reqps",
 		[]query{{`max by (class) (trimtab_workload_refused_per_second{@1})`, "{{class}}"}}, from0)

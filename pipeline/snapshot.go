@@ -33,7 +33,7 @@ const (
 	snapshotMax     = 7 << 20 // a message of the bus, with room for its headers
 )
 
-// saver keeps the states of a step in a bucket: key "stage/name", value as [seal] writes it. It
+// saver keeps the states of a step in a bucket: key "stage/name", value as [Seal] writes it. It
 // writes only what changed, on its own goroutine, so that a slow bus slows no step. A nil saver
 // keeps nothing.
 type saver struct {
@@ -143,15 +143,15 @@ func (s *saver) restore(ctx context.Context, step trimtab.Snapshotter) error {
 // crc32(state), in 4 bytes, little endian, and the state.
 const packed = "s2/1"
 
-// seal encodes a state: [packed], crc32(state) in 4 bytes, little endian, and the state
+// Seal encodes a state: [packed], crc32(state) in 4 bytes, little endian, and the state
 // compressed, typically to a fifth of its size.
-func seal(state []byte) []byte {
+func Seal(state []byte) []byte {
 	out := binary.LittleEndian.AppendUint32([]byte(packed), crc32.ChecksumIEEE(state))
 	return append(out, s2.Encode(nil, state)...)
 }
 
-// unseal decodes a state that seal encoded.
-func unseal(raw []byte) ([]byte, error) {
+// Unseal decodes a state that Seal encoded.
+func Unseal(raw []byte) ([]byte, error) {
 	body, compressed := bytes.CutPrefix(raw, []byte(packed))
 	if len(body) < 4 {
 		return nil, trimtab.Invalidf("%d bytes are too few", len(raw))
@@ -179,7 +179,7 @@ func (s *saver) restoreOne(step trimtab.Snapshotter, name string, raw []byte) (e
 			err = trimtab.Invalidf("restore %s: panic: %v", name, p)
 		}
 	}()
-	state, err := unseal(raw)
+	state, err := Unseal(raw)
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", name, err)
 	}
@@ -302,7 +302,7 @@ func (s *saver) put(name string, state []byte) error {
 		return nil
 	}
 	err := inTime(func(ctx context.Context) error {
-		_, err := s.bucket.Put(ctx, s.stage.Name+"/"+name, seal(state))
+		_, err := s.bucket.Put(ctx, s.stage.Name+"/"+name, Seal(state))
 		return err
 	})
 	if err == nil {

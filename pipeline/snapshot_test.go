@@ -155,7 +155,7 @@ func TestABusThatAnswersLateIsNoReasonToForgetWhatWasLearnt(t *testing.T) {
 				t.Fatal(err)
 			}
 			for name, n := range map[string]string{"a": "1", "b": "2"} {
-				if _, err := k.Put(t.Context(), "learn/"+name, seal([]byte(n))); err != nil {
+				if _, err := k.Put(t.Context(), "learn/"+name, Seal([]byte(n))); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -208,21 +208,21 @@ func TestAStateComesBackAsItWasAlsoFromAnEarlierVersion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		state := rapid.SliceOf(rapid.Byte()).Draw(t, "state")
 		earlier := append(binary.LittleEndian.AppendUint32(nil, crc32.ChecksumIEEE(state)), state...)
-		for _, raw := range [][]byte{seal(state), earlier} {
-			if got, err := unseal(raw); err != nil || !bytes.Equal(got, state) {
+		for _, raw := range [][]byte{Seal(state), earlier} {
+			if got, err := Unseal(raw); err != nil || !bytes.Equal(got, state) {
 				t.Errorf("%q comes back as %q, %v", state, got, err)
 			}
 		}
-		raw := seal(state)
+		raw := Seal(state)
 		raw[rapid.IntRange(len(packed), len(raw)-1).Draw(t, "at")] ^= 1 << rapid.IntRange(0, 7).Draw(t, "bit")
-		if got, err := unseal(raw); err == nil && !bytes.Equal(got, state) {
+		if got, err := Unseal(raw); err == nil && !bytes.Equal(got, state) {
 			t.Errorf("damaged, %q comes back as %q", state, got)
 		}
 	})
 }
 
 func TestAStateThatClaimsToBeHugeIsRefused(t *testing.T) {
-	if state, err := unseal(seal(make([]byte, snapshotMax+1))); err == nil {
+	if state, err := Unseal(Seal(make([]byte, snapshotMax+1))); err == nil {
 		t.Errorf("%d bytes", len(state))
 	}
 }
@@ -281,7 +281,7 @@ func TestStatesThatCanBeTakenOneByOneAreAndTogetherOnlyAtTheEnd(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				state, err := unseal(raw)
+				state, err := Unseal(raw)
 				out += fmt.Sprintf("%s=%s %v ", key, state, err)
 			}
 			return out

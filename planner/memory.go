@@ -90,9 +90,13 @@ func (p *Planner) sizes(w *allocation.Workload, now time.Time) (all []sized) {
 		if k.Gone() || k.Held.Problem != "" {
 			continue
 		}
+		set := w.History.Sized[k.KnobID].At
+		if k.Held.Since.After(set) { // the agent raised it meanwhile
+			set = k.Held.Since
+		}
 		for i := range e.Memory {
 			if n := &e.Memory[i]; n.Instance == k.Instance && (n.Host == k.Host || n.Host == "") {
-				all = append(all, sized{w, k, w.Memory.Of(now, w.History.Sized[k.KnobID].At, n, k.Held.Now)})
+				all = append(all, sized{w, k, w.Memory.Of(now, set, n, k.Held.Now)})
 				break
 			}
 		}

@@ -21,6 +21,7 @@ type sizedPool struct {
 	now      time.Time
 	sequence uint64
 	limit    trimtab.Amount
+	since    time.Time // of the limit
 	problem  string
 }
 
@@ -49,7 +50,7 @@ func (l *sizedPool) after(d time.Duration, n quantity.MemoryNeed, change func(*t
 	l.now = l.now.Add(d)
 	h := holding(l.now, 1, l.sequence, map[string]float64{"a": 2})
 	h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: h.Host, Workload: "a", Resource: trimtab.Memory},
-		Knob: "test", Now: l.limit, Baseline: trimtab.Unlimited(), Since: l.now, Min: 64 * mib, Max: 4096 * mib, Problem: l.problem})
+		Knob: "test", Now: l.limit, Baseline: trimtab.Unlimited(), Since: l.since, Min: 64 * mib, Max: 4096 * mib, Problem: l.problem})
 	l.Step(l.now, h)
 	e := asks(l.now, "a", 2, 0, 1)
 	if n.Need > 0 {
@@ -70,7 +71,7 @@ func (l *sizedPool) after(d time.Duration, n quantity.MemoryNeed, change func(*t
 				continue
 			}
 			if all = append(all, a); a.Mode == trimtab.Act {
-				l.limit = a.Set
+				l.limit, l.since = a.Set, l.now
 			}
 		}
 		queue = append(queue, plansOf(l.Step(l.now, done(plan, l.now)))...)
@@ -124,6 +125,18 @@ func TestWhatIsNotKnownLowersNoLimit(t *testing.T) {
 				t.Errorf("%s: %+v", name, all)
 			}
 		}
+	}
+}
+
+// The agent raises a limit by itself: the shortage that it answered raises it no second time.
+func TestAShortageThatTheAgentAnsweredIsOver(t *testing.T) {
+	l := newSized(t, trimtab.Act, trimtab.Units(500*mib))
+	l.after(31*time.Second, needs(400, 450), nil)
+	n, at := needs(495, 496), l.now.Add(2*time.Second)
+	n.Short = &at
+	l.limit, l.since = trimtab.Units(600*mib), at
+	if all := l.after(2*time.Second, n, nil); len(all) > 0 {
+		t.Errorf("%+v", all)
 	}
 }
 

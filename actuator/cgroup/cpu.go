@@ -29,6 +29,8 @@ type Config struct {
 	Bursts bool `json:"bursts,omitempty"`
 	// Weighs says that trimtab sets the group's weight, which was the kernel's default before.
 	Weighs bool `json:"weighs,omitempty"`
+	// SoftEdge says that trimtab sets the group's memory.high, which was unlimited before.
+	SoftEdge bool `json:"soft_edge,omitempty"`
 	// Idles lets a weight of 0 make the group idle, and any other end that: the group is a
 	// best-effort job's. Else nobody's idleness is ended.
 	Idles bool `json:"idles,omitempty"`

@@ -16,6 +16,9 @@
 // Below twice the floor the limit is lowered by an eighth at a time, and the usage is read before
 // each step. If the floor rises above the goal meanwhile, the old limit is restored.
 //
+// With version 2 a memory limit has a soft edge below it, memory.high, from which the kernel reclaims
+// and slows the group down: edge.go. One that another program set is kept.
+//
 // Source: Linux, sched-bwc.rst, cgroup-v1/memory.rst and cgroup-v2.rst, "CPU
 // Interface Files" and "Memory Interface Files"; which groups belong to systemd is in
 // systemd's CGROUP_DELEGATION.

@@ -29,11 +29,17 @@ const (
 
 // Memory is the memory limit of one group. It is never lowered below the memory in use plus a
 // margin.
-type Memory struct{ *Files }
+type Memory struct {
+	*Files
+	// edge is the memory.high that this process set last; nil: none. foreign is the one that another
+	// program set; nil: none did.
+	edge, foreign *trimtab.Amount
+}
 
 // Traits returns the optional abilities of this knob.
 func (k *Memory) Traits() actuator.Traits {
-	return actuator.Traits{Unit: func() string { return unitIs(&k.config) }, Location: k.Location, Status: k.Status, Floor: k.Floor}
+	return actuator.Traits{Unit: func() string { return unitIs(&k.config) }, Location: k.Location, Status: k.Status, Floor: k.Floor,
+		Recall: k.Recall, Settle: k.Settle, Beside: k.Beside}
 }
 
 // OpenMemory opens the root as Open does.
@@ -42,7 +48,7 @@ func OpenMemory(c Config) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Memory{f}, nil
+	return &Memory{Files: f}, nil
 }
 
 // memoryKind is the format name in what Undo returns.
@@ -93,7 +99,11 @@ func (k *Memory) Read(ctx context.Context) (trimtab.Amount, error) {
 	if err := ctx.Err(); err != nil {
 		return trimtab.Amount{}, fmt.Errorf("read memory of cgroup %s: %w", k.config.Path, err)
 	}
-	return k.limit(k.config.Path)
+	limit, err := k.limit(k.config.Path)
+	if err == nil {
+		k.lookEdge(limit)
+	}
+	return limit, err
 }
 
 // limit reads memory.max, a number or "max", or version 1's
@@ -176,6 +186,7 @@ func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 	if err != nil {
 		return err
 	}
+	k.lookEdge(now)
 	next := k.Nearest(a)
 	if next.Less(now) {
 		return k.lower(ctx, now, next)
@@ -183,8 +194,8 @@ func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 	return k.set(ctx, next)
 }
 
-// set sets the limit; for a systemd unit it asks systemd.
-func (k *Memory) set(ctx context.Context, next trimtab.Amount) error {
+// setLimit sets the limit; for a systemd unit it asks systemd.
+func (k *Memory) setLimit(ctx context.Context, next trimtab.Amount) error {
 	if k.Unit() != "" {
 		bytes := uint64(infinity)
 		if !next.Unlimited {

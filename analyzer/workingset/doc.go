@@ -19,6 +19,13 @@
 // kernel kills a process for lack of memory, the need is for one day at least 1.2 times the limit at
 // the kill, plus the largest rise seen within a minute.
 //
+// The working set leaves out page cache that the kernel holds for inactive, which a service may still
+// read again and again. If a group is full to its limit, and reads so many pages again within a minute
+// that all of the limit would be read again within five, its need is for one day at least 1.05 times the limit,
+// up to the highest limit that it had: so a limit that was lowered too far rises again, and a program that
+// reads more files than fit gets no more than its operator gave it. A day later the limit may come down
+// again, and shows whether that has changed.
+//
 // [Learner.Growth] reports growth that does not stop. It compares the lowest readings of 24 intervals
 // of 1, 5 or 30 minutes: they rise significantly, do not level off, never fall back by more than a
 // tenth of the growth, and the use is above all earlier peaks. While that is so, the need is not learnt.
@@ -26,6 +33,9 @@
 // Source: the order statistic is conformal prediction (Vovk et al., Algorithmic Learning in a
 // Random World, 2005) with a maximum as its quantile; the choice among windows by what they would
 // have cost is Autopilot's idea (Rzadca et al., EuroSys'20), and the bound is ours.
+//
+// Five minutes are the rule of J. Gray and F. Putzolu (SIGMOD'87): a page that is read again within that
+// time is worth its memory.
 //
 // The package reads no clock. It does not know limits, and changes nothing.
 package workingset

@@ -21,8 +21,11 @@ const (
 	restart = 0.5
 	// enough is the history after which the need is learnt.
 	enough = time.Hour
-	// asked is how far the need after a kill exceeds the limit in force at the kill, as a part of it.
-	asked = 0.2
+	// asked is how far the need after a kill exceeds the limit in force at the kill, as a part of it, and
+	// missed how far it exceeds a limit under which pages were read again.
+	asked, missed = 0.2, 0.05
+	// reread is the time within which a page that is read again is worth its memory.
+	reread = 5 * time.Minute
 )
 
 // Margin is the default of how far a limit is above the need, as a part of the need. It is twice the
@@ -58,7 +61,8 @@ type Learner struct {
 	Started   time.Time `json:"started"`
 	StartPeak float64   `json:"start_peak,omitempty"`
 	StartAt   time.Time `json:"start_at"`
-	// Floor is the least need after a kill, until FloorEnds. Rise is the largest rise within a minute.
+	// Floor is the least need after a kill, or after pages were read again, until FloorEnds. Rise is the
+	// largest rise within a minute.
 	Floor     float64   `json:"floor,omitempty"`
 	FloorEnds time.Time `json:"floor_ends"`
 	// KilledAt is when the kernel last killed a process for lack of memory; zero: never.
@@ -133,6 +137,20 @@ func (l *Learner) Killed(at time.Time, limit float64) {
 	}
 	l.Floor, l.FloorEnds, l.KilledAt = math.Min(math.Max(l.Floor, limit*(1+asked)+l.Rise), math.MaxFloat64), at.Add(day), at
 	l.Start(at)
+}
+
+// Refaulted records that within a minute so many bytes were read again soon after they were reclaimed,
+// while the group was full to its limit. If all of the limit would be read again within five minutes,
+// the need is at least 1.05 times the limit for a day, but no more than was given before: most is the
+// highest limit that the instance ever had. All are in bytes.
+func (l *Learner) Refaulted(at time.Time, limit, most, again float64) {
+	if !(limit > 0 && limit <= most && most <= math.MaxFloat64/2 && again*reread.Minutes() >= limit) {
+		return
+	}
+	if at.After(l.FloorEnds) {
+		l.Floor = 0
+	}
+	l.Floor, l.FloorEnds = math.Max(l.Floor, math.Min(limit*(1+missed), most/(1+Margin))), at.Add(day)
 }
 
 // starting reports whether a start is under way.

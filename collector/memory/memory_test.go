@@ -262,7 +262,7 @@ func FuzzFilesOfAGroupAreTotal(f *testing.F) {
 		}
 		defer root.Close()
 		for _, group := range []string{"one", "two"} {
-			r, err := read(root, group)
+			r, err := read(root, group, nil)
 			if err != nil {
 				continue
 			}

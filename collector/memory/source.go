@@ -33,7 +33,7 @@ func events() []quantity.Quantity {
 // Source returns the source of samples of the memory of workloads' control groups.
 func Source() poll.Source {
 	s := poll.Source{Name: "memory", About: "memory of control groups: working set, limit, refaults, and how often it ran short", Grouped: true, Prompt: true, Interval: time.Second, Open: open}
-	s.Quantities = append(append(amounts(), quantity.Refaults), events()...)
+	s.Quantities = append(append(amounts(), quantity.Refaults, quantity.PressureMemorySome), events()...)
 	return s
 }
 
@@ -45,6 +45,10 @@ const keptFor = 10 * time.Minute
 type state struct {
 	last *reading // nil: the group could not be read
 	seen time.Duration
+	// watch counts how often a group of version 1 ran out of memory, also in its last second; nil: not
+	// watched. gone says that the group was gone in the last round.
+	watch *hostfs.OOMWatch
+	gone  bool
 }
 
 type reader struct {
@@ -83,7 +87,13 @@ func (r *reader) Unavailable() []string {
 	return nil
 }
 
-func (r *reader) Close() error { return r.groups.Close() }
+// Close ends all watches, and closes the hierarchy.
+func (r *reader) Close() error {
+	for _, s := range r.states {
+		s.end()
+	}
+	return r.groups.Close()
+}
 
 // kills counts the kills of one round.
 type kills struct {
@@ -111,8 +121,8 @@ func (r *reader) Read(_ context.Context, groups []poll.Group) (all []*trimtab.Sa
 	for i, g := range groups {
 		now[g] = true
 		befores[i] = r.before(g)
-		readings[i], errs[i] = read(r.groups, g.Path)
-		r.states[g] = state{readings[i], hostfs.BootTime()}
+		readings[i], errs[i] = read(r.groups, g.Path, r.states[g].last)
+		r.keep(g, readings[i])
 		if errs[i] == nil && befores[i] != nil {
 			n, _ := rise(befores[i], readings[i], quantity.OOMKills)
 			k.below[path.Dir(g.Path)] += n
@@ -134,6 +144,20 @@ func (r *reader) Read(_ context.Context, groups []poll.Group) (all []*trimtab.Sa
 	}
 	r.tell(all)
 	return all, nil
+}
+
+// keep records a reading of a group. It begins to watch a group that is new. It drops the events of a
+// group that its counters have told.
+func (r *reader) keep(g poll.Group, now *reading) {
+	s, known := r.states[g]
+	if !known && r.groups.Filesystem() == hostfs.Cgroup1 {
+		s.watch, _ = r.groups.WatchOOM(g.Path) // without it the kills of the last second are lost
+	}
+	if s.watch != nil && (s.last == nil || now == nil || s.last.counts[quantity.OOMKills] != now.counts[quantity.OOMKills]) {
+		s.watch.Count()
+	}
+	s.last, s.seen, s.gone = now, hostfs.BootTime(), false
+	r.states[g] = s
 }
 
 // before returns the previous reading of a group; nil: there is none to compare with. A group that was
@@ -158,11 +182,27 @@ func (r *reader) forget(now map[poll.Group]bool, k *kills) {
 		case now[g]:
 		case s.last != nil:
 			k.gone[path.Dir(g.Path)] = append(k.gone[path.Dir(g.Path)], g)
-			r.states[g] = state{nil, s.seen}
+			r.states[g] = state{seen: s.seen, watch: s.watch, gone: true}
+		case s.gone:
+			// The removal counts as one event, and was signalled by now.
+			if s.watch != nil && s.watch.Count() > 1 {
+				k.more[instanceOf(g)]++
+			}
+			s.end()
+			r.states[g] = state{seen: s.seen}
 		case at-s.seen > keptFor:
+			s.end()
 			delete(r.states, g)
 			r.groups.Forget(g.Path)
 		}
+	}
+}
+
+// end closes the watch of a group.
+func (s *state) end() {
+	if s.watch != nil {
+		_ = s.watch.Close() // it was only read
+		s.watch = nil
 	}
 }
 
@@ -237,7 +277,22 @@ func samples(sample func(quantity.Quantity) *trimtab.Sample, before, after *read
 		}
 		all = append(all, s)
 	}
+	if s := pressure(sample, before, after); s != nil {
+		all = append(all, s)
+	}
 	return all
+}
+
+// pressure makes the sample of the share of time in which some task waited for memory; nil: the kernel
+// does not tell, or the group is new.
+func pressure(sample func(quantity.Quantity) *trimtab.Sample, before, after *reading) *trimtab.Sample {
+	if after == nil || before == nil || !after.pressed || !before.pressed || after.at <= before.at || after.waited < before.waited {
+		return nil
+	}
+	s := sample(quantity.PressureMemorySome)
+	s.Window = trimtab.SecondsOf(after.at - before.at)
+	s.Value = min(1, (after.waited-before.waited).Seconds()/(after.at-before.at).Seconds())
+	return s
 }
 
 // fill sets the number of events since the previous reading, or the refaults per second.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -28,7 +29,9 @@ type Poller struct {
 	reader  Reader
 	targets []hostfs.Follower
 	// reported has the values of the last round, each with the reason if it was missing.
-	reported    map[reportKey]string
+	reported map[reportKey]string
+	// published has what a Prompt source published last.
+	published   map[reportKey]trimtab.Sample
 	unavailable []string
 	// problems has, by index of target, why its group cannot be found; at -1, why the source cannot
 	// be read.
@@ -119,6 +122,9 @@ func (p *Poller) Round(ctx context.Context) {
 		return
 	}
 	p.note(-1, err)
+	if p.config.Seen != nil && p.source.Prompt {
+		p.config.Seen(groups, all)
+	}
 	if lacks := p.reader.Unavailable(); !slices.Equal(lacks, p.unavailable) {
 		if p.unavailable = lacks; p.config.Unavailable != nil {
 			p.config.Unavailable(lacks)
@@ -151,9 +157,42 @@ func (p *Poller) Round(ctx context.Context) {
 	at := time.Now().Round(0).UTC()
 	for _, s := range all {
 		s.Time = at
+		if p.repeats(s) {
+			continue
+		}
 		Publish(ctx, p.config.Bus, p.config.Metrics, p.config.Logger, s, counter, p.source.Name)
 	}
 	p.reported = now
+}
+
+const (
+	// repeatEvery is how often a Prompt source publishes a value that hardly changes: half of the age up
+	// to which an analyzer uses one.
+	repeatEvery = 5 * time.Second
+	// hardly is the largest change of an amount, as a part of it, that need not be told at once.
+	hardly = 1.0 / 512
+)
+
+// repeats reports whether a sample of a Prompt source tells what was published less than repeatEvery
+// ago: the same reason why a value is missing, no event, or nearly the same amount.
+func (p *Poller) repeats(s *trimtab.Sample) bool {
+	every := cmp.Or(p.config.Repeat, repeatEvery)
+	if !p.source.Prompt || every < 0 {
+		return false
+	}
+	k := reportKey{s.Workload, s.Host, s.Instance, s.Source, s.Quantity}
+	last, ok := p.published[k]
+	same := ok && s.Missing == last.Missing && (s.Window > 0) == (last.Window > 0) && math.Abs(s.Value-last.Value) <= hardly*last.Value
+	if same && (s.Window == 0 || s.Value == 0) && s.Time.Sub(last.Time) < every-p.config.Interval/2 && !s.Time.Before(last.Time) {
+		return true
+	}
+	if p.published == nil {
+		p.published = map[reportKey]trimtab.Sample{}
+	}
+	if p.published[k] = *s; s.Missing == Absent {
+		delete(p.published, k)
+	}
+	return false
 }
 
 // find returns the control groups of all targets that exist now.

@@ -131,6 +131,12 @@ type Config struct {
 	Pod func(namespace, pod string) (workload string)
 	// Unavailable is called when a round changed what the host lacks. It may be nil.
 	Unavailable func(lacks []string)
+	// Seen is called with the groups and the samples of each round of a Prompt source, before they are
+	// published. It may be nil, and must not keep the samples.
+	Seen func(groups []Group, all []*trimtab.Sample)
+	// Repeat is how often a Prompt source publishes a value that hardly changes; 0: every 5 s; below 0:
+	// at each reading.
+	Repeat time.Duration
 	// Interval is the time between two reads, and the window of rates; 0: that of the source.
 	Interval time.Duration
 	// Bus receives the samples.

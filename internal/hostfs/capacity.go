@@ -76,7 +76,7 @@ func Memory(root string) (float64, error) {
 }
 
 func memory(groups []string, meminfo string) (float64, error) {
-	total, err := memTotal(readText(meminfo))
+	total, err := meminfoLine(readText(meminfo), "MemTotal:")
 	if err != nil {
 		return 0, err
 	}
@@ -89,18 +89,67 @@ func memory(groups []string, meminfo string) (float64, error) {
 	return total, nil
 }
 
-// memTotal reads /proc/meminfo's first line, "MemTotal: 24684092 kB".
-func memTotal(text string) (float64, error) {
+// FreeMemory returns how many bytes the groups in root may still take before the kernel must reclaim
+// what is in use: MemAvailable, or less where a limit of root or of a group above it leaves less
+// beyond its usage without inactive page cache. used is the rest of [Memory]. The errors are those of
+// Memory.
+func FreeMemory(root string) (free, used float64, err error) {
+	if twin := Sibling(root, "memory"); twin != "" {
+		root = twin
+	}
+	groups, err := enclosing(root)
+	if err == nil {
+		if free, used, err = freeMemory(groups, "/proc/meminfo"); err == nil {
+			return free, used, nil
+		}
+	}
+	return 0, 0, fmt.Errorf("measure free memory: %w", err)
+}
+
+func freeMemory(groups []string, meminfo string) (free, used float64, err error) {
+	text := readText(meminfo)
+	if free, err = meminfoLine(text, "MemAvailable:"); err != nil {
+		return 0, 0, err
+	}
+	total, err := meminfoLine(text, "MemTotal:")
+	if err != nil {
+		return 0, 0, err
+	}
+	used = math.Max(0, total-free)
+	for _, dir := range groups {
+		limit, err := strconv.ParseUint(firstText(dir, "memory.max", "memory.limit_in_bytes"), 10, 64)
+		if err != nil || float64(limit) >= total {
+			continue
+		}
+		usage, err := strconv.ParseUint(firstText(dir, "memory.current", "memory.usage_in_bytes"), 10, 64)
+		if err != nil {
+			return 0, 0, trimtab.Invalidf("usage of %s: want bytes", dir)
+		}
+		stat := readText(filepath.Join(dir, "memory.stat"))
+		cache, ok := Keyed(stat, "total_inactive_file")
+		if !ok {
+			cache, _ = Keyed(stat, "inactive_file") // version 2
+		}
+		usage -= min(usage, cache)
+		if left := math.Max(0, float64(limit)-float64(usage)); left < free {
+			free, used = left, float64(usage)
+		}
+	}
+	return free, used, nil
+}
+
+// meminfoLine reads one line of /proc/meminfo, such as "MemTotal: 24684092 kB", in bytes.
+func meminfoLine(text, name string) (float64, error) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
-		if len(f) != 3 || f[0] != "MemTotal:" || f[2] != "kB" {
+		if len(f) != 3 || f[0] != name || f[2] != "kB" {
 			continue
 		}
 		if kib, err := strconv.ParseUint(f[1], 10, 54); err == nil {
 			return float64(kib) * 1024, nil
 		}
 	}
-	return 0, trimtab.Invalidf("meminfo %.60q: no MemTotal", text)
+	return 0, trimtab.Invalidf("meminfo %.60q: no %s", text, strings.TrimSuffix(name, ":"))
 }
 
 // enclosing lists root and the control groups above it, as far as they can be

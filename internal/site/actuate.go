@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
 	"github.com/trimtab/trimtab/agent/fast"
+	"github.com/trimtab/trimtab/agent/grow"
 	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/internal/supervise"
@@ -34,6 +35,10 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		Repeat: actuator.RepeatOf(cfg.Lease), ForeignHold: cfg.Kubernetes.ForeignHold,
 	}
 	limitMemory(&c, cfg)
+	margins := map[string]float64{}
+	if c.FreeMemory != nil {
+		margins = marginsOf(cfg)
+	}
 	acts := cfg.Fast.Acts() && cfg.Pool.Resource() == trimtab.CPU && len(all) > 0
 	c.Fast = acts
 	above, no := knobs.Share(cfg, kinds, all, s.process.Host)
@@ -41,7 +46,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	if hasCluster(all) {
 		ofCluster(&c, cfg, cluster)
 	}
-	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg))
+	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg), margins)
 	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
 	own := turns{cfg.Pool.Name, locks, all, supervise.KeyOf(above, cfg.Fast.Acts(), cfg.Fast.Parent, cfg.Actuator.CgroupRoot)}
 	var heir *turns // the knobs of the actuator that replaces this one at a reload
@@ -65,12 +70,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open actuator: %w", err), actuator.CloseTargets(c.Targets))
 		}
-		still := func() error { return nil }
-		if acts { // not a part of its own, since it must end before the actuator restores
-			still = s.process.Background(ctx, "fast", func(ctx context.Context) error {
-				return fast.Run(ctx, a, s.process.Host, s.process.Metrics, s.process.Logger)
-			})
-		}
+		still := s.betweenRounds(ctx, a, acts, margins)
 		s.process.Ready.Set("actuator", "")
 		h := pipeline.NewHealth(work)
 		b := s.beside.Orders(h.Bus(s.bus))
@@ -84,6 +84,29 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		start = s.cluster.with(cfg, cluster, s.process.Logger, start)
 	}
 	return []supervise.Part{{Name: "actuator", Key: key, Start: start, Built: &own, Leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
+}
+
+// betweenRounds runs the loops that move knobs between rounds: quotas, if moves, and the memory limits
+// of the workloads in margins. They are no parts of their own, since they must end before the actuator
+// restores.
+func (s *stages) betweenRounds(ctx context.Context, a *actuator.Actuator, moves bool, margins map[string]float64) (still func() error) {
+	var stops []func() error
+	if moves {
+		stops = append(stops, s.process.Background(ctx, "fast", func(ctx context.Context) error {
+			return fast.Run(ctx, a, s.process.Host, s.process.Metrics, s.process.Logger)
+		}))
+	}
+	if len(margins) > 0 {
+		stops = append(stops, s.process.Background(ctx, "memory", func(ctx context.Context) error {
+			return grow.Run(ctx, a, s.memory, margins, s.process.Metrics, s.process.Logger)
+		}))
+	}
+	return func() (err error) {
+		for _, stop := range stops {
+			err = errors.Join(err, stop())
+		}
+		return err
+	}
 }
 
 // turns has the knobs of an actuator. A reload that does not change it restores none of them.

@@ -47,6 +47,7 @@ func (s *stages) monitorPart(cfg *config.Config) ([]supervise.Part, error) {
 	return []supervise.Part{{Name: "monitors", Key: supervise.KeyOf(c.Root, c.Host, groups, work, cfg.Measure, pods), Start: func(ctx context.Context) (func() error, error) {
 		h := pipeline.NewHealth(work)
 		c := c
+		c.Seen = s.memory.Take
 		c.Bus, c.Metrics, c.Logger = h.Bus(s.bus), s.process.Metrics, s.process.Logger
 		return s.startMonitors(ctx, h, all, func(of poll.Source) poll.Config {
 			c := c

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/exporter-toolkit/web"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/agent/grow"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/bus/natsbus"
 	"github.com/trimtab/trimtab/collector/alertmanager"
@@ -73,7 +74,7 @@ type Site struct {
 
 // newSite returns a site in which nothing has started.
 func newSite(o Options) *Site {
-	s := &Site{stages: stages{options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}}}
+	s := &Site{stages: stages{memory: grow.NewFeed(), options: o, process: supervise.Process{Host: o.Host, Logger: o.Logger, Metrics: metric.NewSet(), Failed: make(chan error, 16)}}}
 	s.parts.Logger, s.parts.Stops = o.Logger, s.process.Ending.Stops
 	s.process.Ready.Metrics, s.process.Ready.Logger = s.process.Metrics, o.Logger
 	s.beside.Process, s.beside.Fleet, s.beside.Watchdog, s.beside.Counter = &s.process, o.Role == natsbus.Agent, o.Watchdog, o.Counter

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator/kinds"
 	"github.com/trimtab/trimtab/agent/beside"
+	"github.com/trimtab/trimtab/agent/grow"
 	"github.com/trimtab/trimtab/agent/knobs"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/path"
@@ -46,6 +47,8 @@ type stages struct {
 	cluster  watchedCluster                  // cluster whose workloads have knobs
 	beside   beside.Host                     // runs jobs and tasks beside the services of this host
 	webhook  webhook
+	// memory has the newest readings of the memory of this host's groups.
+	memory *grow.Feed
 	// otlpAddress is the address that receives OTLP over gRPC.
 	otlpAddress string
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -19,6 +18,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/path"
 	"github.com/trimtab/trimtab/collector/cgroup"
 	"github.com/trimtab/trimtab/config"
+	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/envelope"
 	"github.com/trimtab/trimtab/planner/guard"
@@ -288,10 +288,10 @@ func limitsOf(cfg *config.Config) actuator.Limits {
 	return l
 }
 
-// limitMemory limits the sum of memory limits that the pool does not share: to the memory of this
-// host, where that can be measured.
+// limitMemory limits memory limits that the pool does not share: to the memory of this host, where that
+// can be measured, and raises by what is free of it.
 func limitMemory(c *actuator.Config, cfg *config.Config) {
-	if !slices.ContainsFunc(cfg.Workloads, func(w config.Workload) bool { return w.Knob.Sized(&cfg.Pool) }) {
+	if len(marginsOf(cfg)) == 0 {
 		return
 	}
 	c.Limits.Capacity[trimtab.Memory] = 1 << 60 // a tree of plain files
@@ -301,6 +301,26 @@ func limitMemory(c *actuator.Config, cfg *config.Config) {
 	if measured, err := c.Measure(); err == nil && measured[trimtab.Memory] > 0 {
 		c.Limits.Capacity[trimtab.Memory] = measured[trimtab.Memory]
 	}
+	root, reserve := c.Roots[trimtab.Memory], cfg.Actuator.Reserve.Of(trimtab.Memory)
+	if _, _, err := hostfs.FreeMemory(root); err != nil {
+		return
+	}
+	c.FreeMemory = func() (free, used float64, err error) {
+		free, used, err = hostfs.FreeMemory(root)
+		return free - reserve, used, err
+	}
+}
+
+// marginsOf returns the workloads whose memory limits the pool does not share, each with how far its
+// limit is above its need, as a part of the need.
+func marginsOf(cfg *config.Config) map[string]float64 {
+	all := map[string]float64{}
+	for i := range cfg.Workloads {
+		if w := &cfg.Workloads[i]; w.Knob.Sized(&cfg.Pool) {
+			all[w.Name] = w.Knob.Memory.Margin
+		}
+	}
+	return all
 }
 
 // groupsOf lists the control groups that a host reads. Their samples describe the whole workload,

@@ -2,7 +2,8 @@
 //
 //	limit = need · (1 + margin),   within [min, max] of the operator
 //	        at least use · (1 + margin), and at least the limit in force while the need is not learnt
-//	        at least 1.2 · limit in force while the instance is short of memory
+//	        at least 1.2 · limit in force while the instance is short of memory, and not below the limit
+//	        in force for 15 s after that
 //
 // An instance was short of memory if the kernel killed a process of it, or if its working set was near
 // its limit and it met the limit or memory.high, or waited for memory, or would soon have reached the
@@ -69,9 +70,14 @@ func (b *Bounds) Of(now, set time.Time, n *quantity.MemoryNeed, has trimtab.Amou
 			s.Limit = grow * has.Value
 			s.Why += "; it is short of memory now, so the limit rises by a fifth"
 		}
-		if !s.Learnt && s.Limit < has.Value {
+		switch {
+		case s.Limit >= has.Value:
+		case !s.Learnt:
 			s.Limit = has.Value
 			s.Why += "; it is not lowered: " + n.Unlearnt
+		case short(now, time.Time{}, n): // a use that rises still does
+			s.Limit = has.Value
+			s.Why += "; it is not lowered: it was short of memory less than 15 s ago"
 		}
 	}
 	bounded := math.Min(math.Max(s.Limit, b.Min), b.Max)

@@ -44,6 +44,17 @@ func TestALimitIsNeverLoweredBelowUseAndNeedNorWhileTheNeedIsNotLearnt(t *testin
 	})
 }
 
+// A use that rises still does when the limit was just raised.
+func TestALimitThatWasRaisedForAShortageStaysFor15Seconds(t *testing.T) {
+	now, b := time.Unix(1e9, 0), Bounds{Min: 1, Max: 1e9}
+	for ago, want := range map[time.Duration]float64{3 * time.Second: 120, recent + time.Second: 50} {
+		at := now.Add(-ago)
+		if s := b.Of(now, at.Add(time.Second), &quantity.MemoryNeed{Use: 40, Need: 50, Short: &at}, trimtab.Units(120)); s.Limit != want || s.Short {
+			t.Errorf("%v after a shortage: %+v", ago, s)
+		}
+	}
+}
+
 func TestAShortageOfLongAgoOrOfAClockAheadDoesNotCount(t *testing.T) {
 	now, b := time.Unix(1e9, 0), Bounds{Min: 1, Max: 1e9}
 	for ago, want := range map[time.Duration]bool{0: true, recent: true, recent + time.Second: false, -time.Hour: false} {

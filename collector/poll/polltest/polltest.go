@@ -6,6 +6,7 @@
 package polltest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -28,6 +29,7 @@ func Open(t testing.TB, s poll.Source, c poll.Config) *Polled {
 	t.Helper()
 	p := &Polled{t: t, source: s}
 	c.Host, c.Bus = "h", p
+	c.Repeat = cmp.Or(c.Repeat, -1)
 	var err error
 	if p.Poller, err = poll.Open(s, c); err != nil {
 		t.Fatal(err)

@@ -26,8 +26,8 @@ type Postgres struct {
 }
 
 // StartPostgres starts it in a group with a database in dir, to be asked over so many
-// sessions, and returns when it answers.
-func StartPostgres(ctx context.Context, in *Group, dir string, sessions int) (*Postgres, error) {
+// sessions, and returns when it answers. More settings, "name=value", replace those of the benches.
+func StartPostgres(ctx context.Context, in *Group, dir string, sessions int, more ...string) (*Postgres, error) {
 	address, err := FreeAddress()
 	if err != nil {
 		return nil, err
@@ -54,10 +54,10 @@ func StartPostgres(ctx context.Context, in *Group, dir string, sessions int) (*P
 		}
 	}
 	args := []string{filepath.Join(bin, "postgres"), "-D", data}
-	for _, set := range []string{
+	for _, set := range append([]string{
 		"listen_addresses=127.0.0.1", "port=" + port, "unix_socket_directories=", "fsync=off", "jit=off", "autovacuum=off",
 		"max_parallel_workers_per_gather=0", "shared_buffers=32MB", "work_mem=64MB", "max_connections=40",
-	} {
+	}, more...) {
 		args = append(args, "-c", set)
 	}
 	// SIGINT: PostgreSQL's fast shutdown.
@@ -128,10 +128,15 @@ func NewSessions(address string, most int) *Sessions {
 
 // Sum asks for the sum of so many square roots, and waits for the answer.
 func (s *Sessions) Sum(ctx context.Context, rows int) error {
+	// As a column of a subquery the series is not stored: memory that is
+	// got and given back makes the cost of a query uneven.
+	return s.Query(ctx, "SELECT sum(sqrt(i)) FROM (SELECT generate_series(1, "+strconv.Itoa(rows)+") AS i) AS s")
+}
+
+// Query sends a query of one or more statements, and waits for the end of the answer.
+func (s *Sessions) Query(ctx context.Context, query string) error {
 	return s.Use(ctx, func(c *Connection) error {
-		// As a column of a subquery the series is not stored: memory that is
-		// got and given back makes the cost of a query uneven.
-		query := "SELECT sum(sqrt(i)) FROM (SELECT generate_series(1, " + strconv.Itoa(rows) + ") AS i) AS s\x00"
+		query += "\x00"
 		message := append([]byte{'Q'}, binary.BigEndian.AppendUint32(nil, uint32(len(query)+4))...)
 		if _, err := c.Write(append(message, query...)); err != nil {
 			return fmt.Errorf("ask postgres: %w", err)
@@ -168,6 +173,12 @@ func untilReady(in io.Reader) error {
 
 // Sum asks as [Sessions.Sum] does.
 func (p *Postgres) Sum(ctx context.Context, rows int) error { return p.pool.Sum(ctx, rows) }
+
+// Query asks as [Sessions.Query] does.
+func (p *Postgres) Query(ctx context.Context, query string) error { return p.pool.Query(ctx, query) }
+
+// Done is closed when it has ended.
+func (p *Postgres) Done() <-chan struct{} { return p.process.Done() }
 
 // Close ends it; nil was never started.
 func (p *Postgres) Close() {
