@@ -13,8 +13,7 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// mostRequests is the capacity of each pool for limits of requests. No pool reaches it, since
-// workloads do not share requests.
+// mostRequests is the capacity of each pool for limits of requests, which workloads do not share.
 const mostRequests = 1e12
 
 // requests limits the requests to each workload, where something before it can: those in service, and
