@@ -54,8 +54,9 @@ func TestRecordedUsageIsPlayedUnderVPAAndTrimtab(t *testing.T) {
 		if len(a.Instances) != 1 || a.Instances[0].Name != name || len(a.Total) != 4 || a.Unit != "bytes" {
 			t.Fatalf("%s: %+v", path, a)
 		}
+		// After the kill of the first, unknown peak trimtab may meet the next one a day later once more.
 		vpa, ours, asIs := a.Total[0], a.Total[1], a.Total[2]
-		if asIs.Limit != 4<<30 || asIs.Overruns != 0 || vpa.Overruns != 0 || ours.Overruns != 0 || !(ours.Over < vpa.Over && vpa.Over < asIs.Over) {
+		if asIs.Limit != 4<<30 || asIs.Overruns != 0 || vpa.Overruns != 0 || ours.Overruns > 1 || !(ours.Over < vpa.Over && vpa.Over < asIs.Over) {
 			t.Errorf("%s: vpa %+v, trimtab %+v, limit %+v", path, vpa, ours, asIs)
 		}
 	}
