@@ -102,7 +102,10 @@ func (c *simMemoryCmd) Run(ctx context.Context, t terminal) error {
 			answer.InTime++
 		}
 	}
-	answer.False, answer.Quiet = answer.Rules[0].Leaks, answer.Rules[0].Days
+	answer.Quiet = answer.Rules[0].Days
+	for i := range machines {
+		answer.False += memory.Growths(&machines[i])
+	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("play recorded memory: %w", ctx.Err())
 	}

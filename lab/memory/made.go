@@ -36,6 +36,22 @@ func Restarting(s sizing.Series, r *rand.Rand) sizing.Series {
 	return s
 }
 
+// Growths counts the times at which the learner of production names a growth in a series as it was
+// recorded, for the limit that it had. No limit is turned, so no kill changes what it sees.
+func Growths(s *sizing.Series) (n int) {
+	var l workingset.Learner
+	was := false
+	for _, x := range s.Readings {
+		l.Take(x.At, x.Use)
+		named := l.Growth(s.Limit) != nil
+		if named && !was {
+			n++
+		}
+		was = named
+	}
+	return n
+}
+
 // Leak is a series to which a steady growth is added from Begin on, until the use meets Limit at Kill.
 // Named is when the learner first named the growth, for that limit; zero: never.
 type Leak struct {
