@@ -3,19 +3,15 @@
 package kubernetes_test
 
 import (
-	"context"
 	"fmt"
-	"log/slog"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/trimtab/trimtab"
-	collector "github.com/trimtab/trimtab/collector/kubernetes"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
-	"github.com/trimtab/trimtab/quantity"
 )
 
 // hidden is a pod in a namespace that trimtab does not watch.
@@ -59,29 +55,13 @@ func TestARealKubeletSizesMemoryInPlaceAndTellsOfAKill(t *testing.T) {
 	if n := r.restarts(r.first(t)); n != 0 {
 		t.Errorf("%d restarts", n)
 	}
-	told := make(chan time.Time, 10)
-	kills := collector.Kills{Cluster: r.view, Targets: []collector.Target{{Workload: "checkout", Ref: kube.Ref{Namespace: "shop", Kind: kube.Deployment, Name: "checkout"}}},
-		Logger: slog.New(slog.DiscardHandler), Killed: func(string) {}, Publish: func(_ context.Context, s *trimtab.Sample) {
-			if s.Quantity == quantity.OOMKills {
-				told <- time.Now()
-			}
-		}}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- kills.Run(ctx) }()
-	defer func() { cancel(); <-done }()
 	began := time.Now()
 	r.signal(t, syscall.SIGUSR1)
-	select {
-	case at := <-told:
+	r.Until("the watch of pods tells of the kill", func() bool {
 		p, err := r.view.PodOf("shop", r.name(r.first(t)), "")
-		if err != nil || p.StatusOf("app").Ended() == nil || p.StatusOf("app").Ended().ExitCode != 137 {
-			t.Errorf("it ended otherwise: %v", err)
-		}
-		t.Logf("the kill was told %v after the process began to take memory", at.Sub(began).Round(time.Millisecond))
-	case <-time.After(time.Minute):
-		t.Fatal("the kill was not told")
-	}
+		return err == nil && p.StatusOf("app").Ended() != nil && p.StatusOf("app").Ended().ExitCode == 137
+	})
+	t.Logf("the kill was told %v after the process began to take memory", time.Since(began).Round(time.Millisecond))
 	set(192 << 20)
 	t.Run("ANodeWithoutRoomIsSaid", func(t *testing.T) {
 		read(t, k)
