@@ -77,7 +77,7 @@ integration: build ## race detector, a nats-server, a Prometheus and real sender
 	go test $(PLAIN) -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser ./console
 	go test $(PLAIN) -count=1 -tags integration -p 4 -timeout 20m -skip TestTheConsoleInABrowser ./sim/kubernetes $(INTEGRATION_PACKAGES)
 	go test $(PLAIN) -count=1 -tags integration -timeout 30m -run '$(INTEGRATION_OF_CMD)' -skip 'TestTheDemo|$(KUBE_OF_CMD)' ./cmd/trimtab
-	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run OverMoreSeeds ./cmd/trimtab-lab
+	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run 'OverMoreSeeds|OnRecordedUsage' ./cmd/trimtab-lab
 	GOFLAGS="$$GOFLAGS $(PLAIN)" ./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
 
 # The packages that share memory between goroutines.
