@@ -77,7 +77,7 @@ integration: build ## race detector, a nats-server, a Prometheus and real sender
 	go test $(PLAIN) -count=1 -race -tags integration -timeout 20m -run TestTheConsoleInABrowser ./console
 	go test $(PLAIN) -count=1 -tags integration -p 4 -timeout 20m -skip TestTheConsoleInABrowser ./sim/kubernetes $(INTEGRATION_PACKAGES)
 	go test $(PLAIN) -count=1 -tags integration -timeout 30m -run '$(INTEGRATION_OF_CMD)' -skip 'TestTheDemo|$(KUBE_OF_CMD)' ./cmd/trimtab
-	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run OverMoreSeeds ./cmd/trimtab-lab
+	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run 'OverMoreSeeds|OnRecordedUsage' ./cmd/trimtab-lab
 	GOFLAGS="$$GOFLAGS $(PLAIN)" ./deploy/unprivileged.sh ./actuator/... ./collector/cgroup/... ./internal/hostfs/...
 
 # The packages that share memory between goroutines.
@@ -169,6 +169,10 @@ bench-fast: ## the fast loop on real nginx, redis and PostgreSQL whose load is t
 .PHONY: bench-overload
 bench-overload: ## what is answered in time at 0.8 to 3 times the capacity of nginx, Node.js and PostgreSQL, behind each limiter (OVERLOAD="--service node --load 2"; needs apt-get install nginx-light nodejs postgresql pgbouncer haproxy)
 	go run ./lab/bench/overload $(OVERLOAD)
+
+.PHONY: bench-runtimes
+bench-runtimes: ## what a JVM and a Go service lose when their memory limit falls by 30% in 100 cycles and their runtime is told (RUNTIMES="--cycles 20"; needs root and apt-get install openjdk-17-jdk-headless)
+	go run ./lab/bench/runtimes $(RUNTIMES)
 
 .PHONY: bench-memory
 bench-memory: ## what memory limits by an operator, a rule of thumb, VPA and trimtab give real PostgreSQL, redis, JVM, Go and Node.js, and what that costs (MEMORY="--trials 200"; needs apt-get install postgresql redis-server openjdk-17-jdk-headless nodejs)

@@ -362,13 +362,16 @@ func (e *Estimate) validateMemory() error {
 	}
 	for i := range e.Memory {
 		n := &e.Memory[i]
-		if len(n.Host) > 253 || len(n.Instance) > 253 || len(n.Unlearnt) > valid.MaxText {
+		if len(n.Host) > 253 || len(n.Instance) > 253 || len(n.Unlearnt) > valid.MaxText || len(n.Why) > valid.MaxText {
 			return Invalidf("estimate of %s: memory of instance %.40q on host %.40q: want names of at most 253 bytes", e.Workload, n.Instance, n.Host)
 		}
 		if i > 0 && e.Memory[i-1].Compare(n) >= 0 {
 			return Invalidf("estimate of %s: memory of %.253s/%.253s given twice, or out of order", e.Workload, n.Host, n.Instance)
 		}
 		all := []float64{n.Use, n.Age, n.Need, n.Kills, n.Growth, n.Left}
+		if n.Account != nil {
+			all = append(all, n.Account.Numbers()...)
+		}
 		if n.Limit != nil {
 			all = append(all, *n.Limit)
 		}

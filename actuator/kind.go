@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/hostfs"
@@ -87,6 +88,22 @@ type Location struct {
 	// ShareMost is the most CPU time that a group may use if ShareUnit is set, in cores; 0: as much
 	// as its parent.
 	ShareMost float64
+	// Runtime is a program of the group that is told before its memory limit falls.
+	Runtime Runtime
+}
+
+// Runtime is how to reach a program that limits its own memory; the zero Runtime: there is none.
+type Runtime struct {
+	// Kind is jvm, go, redis or postgres.
+	Kind string `json:"kind"`
+	// Address is where it listens: an absolute path of a Unix socket in the root directory of its
+	// process, or HOST:PORT of Redis. A JVM has none.
+	Address string `json:"address,omitempty"`
+	// User logs in with the content of PasswordFile; "": without.
+	User         string `json:"user,omitempty"`
+	PasswordFile string `json:"password_file,omitempty"`
+	// Wait is how long a fall waits for the memory.
+	Wait time.Duration `json:"wait_ns"`
 }
 
 // Several reports whether the location is a pattern.

@@ -20,6 +20,8 @@ type Restored struct {
 	Reason   string         `json:"reason,omitempty"`
 
 	entry *entry
+	// theirs says that another program changed the amount.
+	theirs bool
 }
 
 // Report is the result of a restore.

@@ -199,9 +199,10 @@ func (it *Restored) shrinks(can *Traits) bool {
 	return (can.Shared == nil || can.Shared.Reserves()) && it.Baseline.Less(it.Found)
 }
 
-// settle resets the settings beside an amount that was restored.
+// settle resets the settings beside an amount that was restored, or that another program changed: that
+// program did not change the settings.
 func settle(can *Traits, it *Restored) {
-	if can.Settle == nil || it.Status != trimtab.Written && it.Status != trimtab.Equal {
+	if can.Settle == nil || it.Status != trimtab.Written && it.Status != trimtab.Equal && !it.theirs {
 		return
 	}
 	if err := can.Settle(); err != nil {
@@ -263,7 +264,7 @@ func inspect(ctx context.Context, u undoing) Restored {
 			it.Status = trimtab.Equal
 		}
 	case !u.entry.ours(it.Found):
-		it.Status = trimtab.Refused
+		it.Status, it.theirs = trimtab.Refused, true
 		it.Reason = fmt.Sprintf("holds %v, which trimtab did not write: left alone", it.Found)
 	}
 	return it

@@ -16,8 +16,11 @@ const (
 	// memoryGone is how long an instance without readings is remembered. If an instance of the same name
 	// appears within that time, learning goes on from there.
 	memoryGone = 8 * 24 * time.Hour
-	// memoryStale is the age above which a working set is not used.
-	memoryStale = 10 * time.Second
+	// memoryStale is the age above which a working set is not used. Where readings come less often, it
+	// is up to memoryRare, and three times the interval between readings.
+	memoryStale, memoryRare = 10 * time.Second, 90 * time.Second
+	// sameKill is the longest time between two sources' news of one kill.
+	sameKill = 90 * time.Second
 	// memoryBegun is how long a workload must have been watched before an instance that appears counts
 	// as just started.
 	memoryBegun = time.Minute
@@ -51,6 +54,13 @@ type memory struct {
 	Kills     float64   `json:"kills,omitempty"`
 	LastKill  time.Time `json:"last_kill"`
 	LastShort time.Time `json:"last_short"`
+	// every is the time between the last two readings, toldBy the source of the last kill.
+	every  time.Duration
+	toldBy string
+	// Advised is the limit that trimtab would have set at the last estimate, in bytes; 0: none yet. Days
+	// are accounts of the last days, oldest first.
+	Advised float64      `json:"advised,omitempty"`
+	Days    []accountDay `json:"days,omitempty"`
 	// Most is the highest limit that it had, in bytes.
 	Most float64 `json:"most_limit,omitempty"`
 	// usage is all memory of the group, with all of the page cache, in bytes; 0: it is not known. again has
@@ -81,6 +91,11 @@ func (x *memory) rises(at time.Time) bool {
 	return rise > leastRise**x.Limit && x.Use+rise >= *x.Limit
 }
 
+// stale reports whether the working set is too old to be used.
+func (x *memory) stale(now time.Time) bool {
+	return now.Sub(x.Last) > max(memoryStale, min(3*x.every, memoryRare))
+}
+
 // refaults counts what was read again, in bytes a second, for a minute. Pages that a group reads again
 // below its limit do not count: they were reclaimed since the host is short.
 func (x *memory) refaults(at time.Time, rate float64) {
@@ -107,13 +122,14 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 	k := counterKey{host: s.Host, instance: s.Instance}
 	x := m.of[k]
 	if x == nil {
-		if len(m.of) >= quantity.MaxMemoryNeeds {
-			return false
-		}
-		if s.Quantity != quantity.WorkingSet || s.Missing != "" {
+		kill := s.Quantity == quantity.OOMKills && s.Value > 0 // perhaps before it was read once
+		if s.Quantity != quantity.WorkingSet && s.Quantity != quantity.MemoryLimit && !kill || s.Missing != "" {
 			return true
 		}
-		x = m.begin(k, s.Time)
+		if len(m.of) >= quantity.MaxMemoryNeeds && !m.forgetOne(s.Time) {
+			return false
+		}
+		x = m.begin(k, s)
 	}
 	if s.Missing != "" {
 		switch s.Quantity {
@@ -126,10 +142,17 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 	}
 	switch s.Quantity {
 	case quantity.WorkingSet:
-		if len(x.Hours) > 0 && s.Time.Sub(x.Last) > memoryStale+memoryBegun {
-			x.Start(s.Time) // the instance was away
+		if x.Last.IsZero() {
+			m.news = m.news || s.Time.Before(x.FloorEnds) // its limit must not wait for a report
+		} else if since := s.Time.Sub(x.Last); since > 0 {
+			if len(x.Hours) > 0 && since > memoryStale+memoryBegun {
+				x.Start(s.Time) // the instance was away
+			}
+			x.every = since
 		}
-		if x.Take(s.Time, s.Value); x.rises(s.Time) {
+		before := x.Last
+		x.Take(s.Time, s.Value)
+		if x.count(before, x.Last); x.rises(s.Time) {
 			m.short(x, s.Time)
 		}
 	case quantity.MemoryLimit:
@@ -156,12 +179,23 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 	return true
 }
 
-// begin adds an instance that was not known.
-func (m *memories) begin(k counterKey, at time.Time) *memory {
+// begin adds an instance that was not known. Pods, which the two sources below tell of, are alike and
+// have new names: a new one goes on from what was learnt of the one that was watched for longest.
+func (m *memories) begin(k counterKey, s *trimtab.Sample) *memory {
+	at := s.Time
 	if m.of == nil {
 		m.of, m.since = map[counterKey]*memory{}, at
 	}
 	x := &memory{}
+	if s.Source == "kubernetes" || s.Source == "prometheus" {
+		var best workingset.Need
+		for _, o := range m.of {
+			if n, ok := o.Need(at); ok && cmp.Or(cmp.Compare(n.History, best.History), cmp.Compare(n.Limit, best.Limit)) > 0 {
+				best, x.Learner = n, o.Clone()
+			}
+		}
+		x.Last, x.Use = time.Time{}, 0
+	}
 	if at.Sub(m.since) > memoryBegun {
 		x.Start(at)
 	}
@@ -170,6 +204,19 @@ func (m *memories) begin(k counterKey, at time.Time) *memory {
 	}
 	m.of[k] = x
 	return x
+}
+
+// forgetOne drops the instance that is gone for longest; false: none is.
+func (m *memories) forgetOne(now time.Time) bool {
+	var gone counterKey
+	last := now
+	for k, x := range m.of {
+		if x.stale(now) && x.Last.Before(last) {
+			gone, last = k, x.Last
+		}
+	}
+	delete(m.of, gone)
+	return last != now
 }
 
 // near reports whether the use is at least 90% of the limit. A group that meets its limit with less is
@@ -186,15 +233,19 @@ func (m *memories) short(x *memory, at time.Time) {
 
 // killed records kills, and raises the need of this instance and of those that begin later.
 func (m *memories) killed(x *memory, s *trimtab.Sample) {
-	if !(s.Value > 0) {
+	if !(s.Value > 0) || x.toldBy != s.Source && s.Time.Sub(x.LastKill) < sameKill {
 		return
 	}
+	x.toldBy = s.Source
 	x.Kills, x.LastKill, m.news = x.Kills+s.Value, s.Time, true
+	x.countKills(s.Time, s.Value)
 	limit := x.Use
 	if x.Limit != nil {
 		limit = *x.Limit
 	}
-	x.Killed(s.Time, limit)
+	if x.Killed(s.Time, limit); x.stale(s.Time) {
+		x.Take(s.Time, limit) // it used all of it
+	}
 	m.floor, m.ends = max(m.floor, x.Floor), x.FloorEnds
 }
 
@@ -202,13 +253,15 @@ func (m *memories) killed(x *memory, s *trimtab.Sample) {
 // stale is left out.
 func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
 	m.news = false
-	maps.DeleteFunc(m.of, func(_ counterKey, x *memory) bool { return now.Sub(x.Last) > memoryGone })
+	maps.DeleteFunc(m.of, func(_ counterKey, x *memory) bool { return !x.Last.IsZero() && now.Sub(x.Last) > memoryGone })
 	for k, x := range m.of {
 		n, ok := x.Need(now)
-		if !ok || now.Sub(x.Last) > memoryStale {
+		if !ok || x.stale(now) {
 			continue
 		}
 		v := quantity.MemoryNeed{Host: k.host, Instance: k.instance, Use: x.Use, Age: float64(age(now, x.Last)), Need: n.Limit, Limit: x.Limit, Unlearnt: n.Why, Kills: x.Kills}
+		x.Advised = max(n.Limit, x.Use) * (1 + workingset.Margin)
+		v.Account = x.account()
 		if !x.LastKill.IsZero() {
 			v.Killed = &x.LastKill
 		}
@@ -219,12 +272,14 @@ func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
 		if x.Limit != nil {
 			limit = *x.Limit
 		}
-		if g := x.Growth(limit); g != nil {
+		g := x.Growth(limit)
+		if x.Leak(now, g); g != nil {
 			v.Growth, v.Left = g.Rate, g.Left.Seconds()
 		}
 		out = append(out, v)
 	}
 	slices.SortFunc(out, func(a, b quantity.MemoryNeed) int { return a.Compare(&b) })
+	m.explain(now, out)
 	return out
 }
 
@@ -253,7 +308,7 @@ func (m *memories) restore(all []savedMemory) error {
 	}
 	of := make(map[counterKey]*memory, len(all))
 	for _, s := range all {
-		if err := s.Validate(); err != nil {
+		if err := cmp.Or(s.Validate(), s.validAccount()); err != nil {
 			return fmt.Errorf("restore memory of %.40q: %w", s.Instance, err)
 		}
 		if m.since.IsZero() || s.First.Before(m.since) {

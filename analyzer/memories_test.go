@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -198,6 +199,36 @@ func TestManyInstancesStayWithinTheirRoom(t *testing.T) {
 	}
 }
 
+func TestALimitIsExplainedByPeakHourStartAndWhatIsForgotten(t *testing.T) {
+	r := remembers{t, &memories{}, at(0)}
+	r.run("a", 26*time.Hour, 30*time.Second, 1000*mib, func(since time.Duration) float64 {
+		if since.Hours() > 20 && since.Hours() < 20.5 {
+			return 500 * mib
+		}
+		return 400 * mib
+	})
+	n := r.needs(r.now)[0]
+	for _, want := range []string{"highest use of the last 8 days was 500MiB, in the hour from " + at(0).Add(20*time.Hour).Format("2006-01-02 15:04") + " UTC", "older use is forgotten", "margin of 7%"} {
+		if !strings.Contains(n.Why, want) {
+			t.Errorf("%q lacks %q", n.Why, want)
+		}
+	}
+}
+
+func TestAnAccountComparesLimitsWithUseAndCountsKills(t *testing.T) {
+	r := remembers{t, &memories{}, at(0)}
+	for range 60 { // an estimate each minute
+		r.run("a", time.Minute, time.Second, 1000*mib, still(400*mib))
+	}
+	r.tell("a", quantity.OOMKills, 1)
+	r.tell("a", quantity.MemoryLimit, 420*mib)
+	r.tell("a", quantity.OOMKills, 1) // the advised limit is 400 MiB and a quarter: above 420 MiB
+	a := r.needs(r.now)[0].Account
+	if a == nil || a.Kills != 2 || a.Prevented != 1 || a.Seconds < 3500 || a.Over/a.Seconds != 600*mib || a.Under != 0 || a.AdvisedUnder != 0 || !(a.AdvisedOver > 0 && a.AdvisedOver < a.Over/4) {
+		t.Errorf("%+v", a)
+	}
+}
+
 func TestTheNotesNameALeakAndWhatLimitsAreTooHigh(t *testing.T) {
 	r := remembers{t, &memories{}, at(0)}
 	r.run("a", 30*time.Hour, 30*time.Second, 1000*mib, still(400*mib))
@@ -209,5 +240,94 @@ func TestTheNotesNameALeakAndWhatLimitsAreTooHigh(t *testing.T) {
 	text = strings.Join(memoryNotes([]quantity.MemoryNeed{n}), "\n")
 	if !strings.Contains(text, "does not stop: it reaches the limit in 1h") || n.Unlearnt == "" {
 		t.Errorf("%q: %+v", text, n)
+	}
+}
+
+// tellPod tells a sample of a pod.
+func (r *remembers) tellPod(pod string, q quantity.Quantity, v float64) {
+	r.t.Helper()
+	if !r.observe(&trimtab.Sample{Workload: "w", Instance: pod, Quantity: q, Source: "kubernetes", Time: r.now, Value: v}) {
+		r.t.Errorf("no space for %s", pod)
+	}
+}
+
+func (r *remembers) needOf(pod string) *quantity.MemoryNeed {
+	for _, n := range r.needs(r.now) {
+		if n.Instance == pod {
+			return &n
+		}
+	}
+	return nil
+}
+
+func TestAPodThatIsKilledBeforeItWasReadNeedsMoreAndSoDoesTheNextOne(t *testing.T) {
+	r := &remembers{t, &memories{}, at(0)}
+	r.tellPod("a", quantity.MemoryLimit, 100*mib)
+	r.tellPod("a", quantity.OOMKills, 1)
+	if n := r.needOf("a"); n == nil || n.Need < 120*mib || n.Kills != 1 || n.Use != 100*mib {
+		t.Fatalf("%+v", n)
+	}
+	r.now = r.now.Add(time.Minute)
+	r.tellPod("b", quantity.MemoryLimit, 100*mib)
+	if r.news = false; r.needOf("b") != nil {
+		t.Error("something is known of a pod without a reading")
+	}
+	r.tellPod("b", quantity.WorkingSet, 10*mib)
+	if !r.news {
+		t.Error("its limit waits for a report")
+	}
+	if n := r.needOf("b"); n == nil || n.Need < 120*mib {
+		t.Errorf("the next pod: %+v", n)
+	}
+}
+
+func TestTwoSourcesOfOneKillCountItOnce(t *testing.T) {
+	r := &remembers{t, &memories{}, at(0)}
+	r.tellPod("a", quantity.WorkingSet, 90*mib)
+	r.tellPod("a", quantity.OOMKills, 1)
+	r.now = r.now.Add(time.Minute)
+	r.tell("a", quantity.WorkingSet, 80*mib) // of host h: another instance
+	r.observe(&trimtab.Sample{Workload: "w", Instance: "a", Quantity: quantity.OOMKills, Source: "prometheus", Time: r.now, Value: 1})
+	r.tellPod("a", quantity.WorkingSet, 80*mib)
+	if n := r.needOf("a"); n == nil || n.Kills != 1 {
+		t.Errorf("%+v", n)
+	}
+	r.tellPod("a", quantity.OOMKills, 1)
+	if n := r.needOf("a"); n == nil || n.Kills != 2 {
+		t.Errorf("a second one of the same source: %+v", n)
+	}
+}
+
+func TestAReadingEachQuarterOfAMinuteIsNotStaleBeforeTheNextButOne(t *testing.T) {
+	r := &remembers{t, &memories{}, at(0)}
+	for range 3 {
+		r.tellPod("a", quantity.WorkingSet, 90*mib)
+		r.now = r.now.Add(15 * time.Second)
+	}
+	r.now = r.now.Add(20 * time.Second)
+	if r.needOf("a") == nil {
+		t.Error("it is stale after 35 s")
+	}
+	r.now = r.now.Add(20 * time.Second)
+	if n := r.needOf("a"); n != nil {
+		t.Errorf("after 55 s: %+v", n)
+	}
+}
+
+func TestANewPodGoesOnFromWhatWasLearntAndManyNamesDoNotFillTheSpace(t *testing.T) {
+	r := &remembers{t, &memories{}, at(0)}
+	for range 8 * 60 {
+		r.now = r.now.Add(15 * time.Second)
+		r.tellPod("old", quantity.WorkingSet, 200*mib)
+	}
+	was := r.needOf("old")
+	for i := range 2 * quantity.MaxMemoryNeeds {
+		r.now = r.now.Add(10 * time.Second)
+		r.tellPod(fmt.Sprint("pod", i), quantity.WorkingSet, 100*mib)
+	}
+	r.tellPod("new", quantity.WorkingSet, 50*mib)
+	n := r.needOf("new")
+	if was == nil || was.Unlearnt != "" || n == nil || n.Need < 200*mib || n.Use != 50*mib || n.Unlearnt != "it started less than ten minutes ago" {
+		t.Fatalf("%+v, then %+v", was, n)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/internal/haproxy"
 )
 
 // The comments of the fields below are the documentation of the file, as in
@@ -37,6 +38,20 @@ type HAProxy struct {
 	Backend string `yaml:"backend"`
 	// Name of the server, or * for all of the backend, each of which then has its part. A server with minconn cannot be limited below that, nor be put back to it.
 	Server string `yaml:"server"`
+	// Map file of the lines that `trimtab init haproxy` prints for haproxy.cfg: an absolute path, as there. HAProxy then refuses requests by class at once, up to bounds that trimtab sets in the map. Left out: what is more only waits.
+	Map string `yaml:"map"`
+	// Request header that has the class of a request, with classes. Left out: all requests are of one class.
+	Header string `yaml:"header"`
+	// Values of the header, the most important one first.
+	Classes []string `yaml:"classes"`
+}
+
+// Refuses returns the classes that HAProxy refuses by; nil if it does not.
+func (h *HAProxy) Refuses() *haproxy.Classes {
+	if h == nil || h.Map == "" {
+		return nil
+	}
+	return &haproxy.Classes{Backend: h.Backend, Map: h.Map, Header: h.Header, Names: h.Classes}
 }
 
 // Envoy says which limit of which Envoy.
@@ -73,6 +88,7 @@ func (k *Knob) checkConcurrency(v *validator, where string) {
 		v.fail(at+"."+named[1], "concurrency has both "+named[0]+" and "+named[1], "one of them limits the requests: remove the other")
 	case c.HAProxy != nil:
 		c.HAProxy.check(v, at+".haproxy")
+		c.HAProxy.checkClasses(v, at+".haproxy")
 	case c.Envoy != nil:
 		c.Envoy.check(v, at+".envoy")
 	case len(named) == 0:
@@ -111,6 +127,22 @@ func (h *HAProxy) check(v *validator, at string) {
 	}
 	if !isAddress(h.Socket) && !(filepath.IsAbs(h.Socket) && len(h.Socket) <= maxSocketPath && !strings.ContainsAny(h.Socket, "\x00\n*")) && !v.lost(at+".socket") {
 		v.fail(orSection(v, at, "socket"), fmt.Sprintf("socket %q is neither an absolute path nor HOST:PORT", clip(h.Socket)), "write that of the line `stats socket PATH level admin` in haproxy.cfg")
+	}
+}
+
+// checkClasses checks what HAProxy refuses by.
+func (h *HAProxy) checkClasses(v *validator, at string) {
+	if v.lost(at+".map", at+".header", at+".classes", at+".backend") {
+		return
+	}
+	if h.Map == "" && (h.Header != "" || len(h.Classes) > 0) {
+		v.fail(at, "classes are refused by a map, and there is none", "write map: /etc/haproxy/trimtab.map, and the lines of `trimtab init haproxy` into haproxy.cfg")
+		return
+	}
+	if c := h.Refuses(); c != nil {
+		if err := c.Validate(); err != nil {
+			v.fail(at+".map", err.Error(), "write map: /etc/haproxy/trimtab.map, header: x-priority, classes: [critical, normal, low]")
+		}
 	}
 }
 

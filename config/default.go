@@ -43,7 +43,7 @@ func zero() *Config {
 			MaxLowered: 0.5, LoweredWindow: 2 * time.Second,
 		},
 		Fast:         Fast{Mode: trimtab.Off, Floor: 0.3, Ceiling: 4, Stall: 70 * time.Millisecond, Burst: 1},
-		Kubernetes:   Kubernetes{ForeignHold: 10 * time.Minute, DeferTimeout: time.Minute, Restore: "upwards"},
+		Kubernetes:   Kubernetes{ForeignHold: 10 * time.Minute, DeferTimeout: time.Minute, Restore: "upwards", Memory: MemoryByMetrics},
 		Storage:      Storage{Path: "trimtab-data", Limit: 1 << 30},
 		Web:          Web{ListenAddress: "127.0.0.1:9600"},
 		OTLP:         OTLP{GRPC: "127.0.0.1:4317", HTTP: "127.0.0.1:4318", MaxBody: 8 << 20},

@@ -166,6 +166,9 @@ func (k *Knob) fillFurther(p *Pool) {
 	k.Replicas.fill()
 	k.Concurrency.fill()
 	k.Rate.fill()
+	if k.Memory != nil {
+		k.Memory.Runtime.fill()
+	}
 	if k.Sized(p) {
 		k.Memory.Min = cmp.Or(k.Memory.Min, min(leastMemory, k.Memory.Max))
 		k.Memory.Margin = cmp.Or(k.Memory.Margin, sizedMargin)
@@ -233,11 +236,10 @@ func (k *Knob) checkFurtherBounds(v *validator, where string) {
 	p := &v.config.Pool
 	if k.Memory != nil {
 		at, b := where+".memory", k.Memory.bounds()
+		k.Memory.Runtime.check(v, at+".runtime", k)
 		switch {
 		case k.Cgroup == "" && k.Kubernetes == nil:
 			v.fail(at, "a process knob has no memory", "name a cgroup, or remove memory")
-		case p.Memory == 0 && !v.has("pool.memory") && k.Cgroup == "":
-			v.fail(at, "the pool shares no memory", "add it to the pool, such as memory: 16GiB")
 		case !k.Sized(p) && v.has(at+".margin"):
 			v.fail(at+".margin", "margin where the pool shares memory", "remove it: the objective divides the pool's memory")
 		case k.Sized(p) && !v.has(at+".max"):
@@ -273,7 +275,9 @@ func (k *Knob) checkFurtherBounds(v *validator, where string) {
 
 // Sized reports whether the memory limit follows what each instance needs, since the pool shares no
 // memory.
-func (k *Knob) Sized(p *Pool) bool { return k.Memory != nil && k.Cgroup != "" && p.Memory == 0 }
+func (k *Knob) Sized(p *Pool) bool {
+	return k.Memory != nil && (k.Cgroup != "" || k.Kubernetes != nil) && p.Memory == 0
+}
 
 // checkWhole checks that bounds on what people count are whole numbers.
 func (b *Bounds) checkWhole(v *validator, where, resource string) {

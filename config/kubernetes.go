@@ -29,7 +29,18 @@ type Kubernetes struct {
 	DeferTimeout time.Duration `yaml:"defer_timeout" want:"5s to 1h"`
 	// Where the number of pods goes when a lease ends or trimtab stops: up to what it was before (upwards), or down to it, too, as disruption budgets allow (baseline).
 	Restore string `yaml:"restore"`
+	// Where the memory that containers use is read, for workloads with knob.memory where the pool shares none. metrics: from the resource metrics API, into which metrics-server puts the working set each 15 s. kubelet: from /stats/summary of each node, with anonymous memory, swap and pressure, too; trimtab must reach port 10250 of nodes and have the right to get nodes/stats. prometheus: from the series of cAdvisor at prometheus.url; limits are then raised in place and not lowered. Kills are told by the status of pods in each case.
+	Memory string `yaml:"memory"`
+	// Authorities that sign the certificates of kubelets, a file. Left out: those of the API server.
+	KubeletCAFile string `yaml:"kubelet_ca_file"`
 }
+
+// The values of kubernetes.memory.
+const (
+	MemoryByMetrics    = "metrics"
+	MemoryByKubelet    = "kubelet"
+	MemoryByPrometheus = "prometheus"
+)
 
 // KubernetesTarget names a workload of a cluster.
 type KubernetesTarget struct {
@@ -43,7 +54,15 @@ type KubernetesTarget struct {
 	Container string `yaml:"container"`
 	// Whether containers without a limit get one. It cannot be taken away again but with the pod: to put it back, the limit is set to what the node has.
 	AddLimits bool `yaml:"add_limits"`
+	// keep or follow: whether the request of a pod of class Burstable stays as it is, so that the limit cannot fall below it, or moves with the limit, in the ratio of the template. A Guaranteed pod's always moves. Left out: keep.
+	Requests string `yaml:"requests"`
 }
+
+// The values of knob.kubernetes.requests.
+const (
+	RequestsKeep   = "keep"
+	RequestsFollow = "follow"
+)
 
 // Workload returns kind and name; "" where it has none.
 func (t *KubernetesTarget) Workload() (kind, name string) {
@@ -78,13 +97,27 @@ func (t *KubernetesTarget) podPattern() string {
 	return regexp.QuoteMeta(name) + "-[a-z0-9]+-[a-z0-9]+"
 }
 
-// matchers are the labels that cAdvisor and kube-state-metrics give its pods.
-func (t *KubernetesTarget) matchers() string {
-	out := fmt.Sprintf("namespace=%q,pod=~%q", t.Namespace, t.podPattern())
+// Matchers are the labels that cAdvisor and kube-state-metrics give its pods, and cAdvisor its
+// containers: cAdvisor's groups of whole pods have none, and no limit of their own.
+func (t *KubernetesTarget) Matchers() string {
+	container := ",container!=\"\",container!=\"POD\""
 	if t.Container != "" {
-		out += fmt.Sprintf(",container=%q", t.Container)
+		container = fmt.Sprintf(",container=%q", t.Container)
 	}
-	return out
+	return t.podMatchers() + container
+}
+
+// podMatchers are the labels of its pods.
+func (t *KubernetesTarget) podMatchers() string {
+	return fmt.Sprintf("namespace=%q,pod=~%q", t.Namespace, t.podPattern())
+}
+
+// matchers are the labels that stand for $match.
+func (t *KubernetesTarget) matchers() string {
+	if t.Container == "" {
+		return t.podMatchers()
+	}
+	return t.Matchers()
 }
 
 // clusterRoot is the root of knobs in a cluster, where those of a host have a directory. No
@@ -140,6 +173,14 @@ func (k *Kubernetes) check(v *validator) {
 	if ends := []string{"upwards", "baseline"}; !slices.Contains(ends, k.Restore) {
 		v.fail("kubernetes.restore", fmt.Sprintf("unknown restore %q", clip(k.Restore)), suggest(k.Restore, ends))
 	}
+	switch sources := []string{MemoryByMetrics, MemoryByKubelet, MemoryByPrometheus}; {
+	case !slices.Contains(sources, k.Memory):
+		v.fail("kubernetes.memory", fmt.Sprintf("unknown source %q of memory", clip(k.Memory)), suggest(k.Memory, sources))
+	case k.Memory == MemoryByPrometheus && v.config.Prometheus.URL == "" && !v.lost("prometheus", "prometheus.url"):
+		v.fail("kubernetes.memory", "there is no Prometheus to ask", "write prometheus: {url: http://127.0.0.1:9090} at the top of the file")
+	case k.KubeletCAFile != "" && k.Memory != MemoryByKubelet:
+		v.fail("kubernetes.kubelet_ca_file", "kubelets are not asked", "write memory: kubelet, or remove kubelet_ca_file")
+	}
 }
 
 func (v *validator) dns(where, name string) {
@@ -161,6 +202,9 @@ func (t *KubernetesTarget) check(v *validator, where string) {
 		v.fail(where, "kubernetes names no workload", "write deployment: NAME, or statefulset: NAME")
 	case t.Deployment != "" && t.StatefulSet != "":
 		v.fail(where+".statefulset", "kubernetes has both a deployment and a statefulset", "one workload is one of them: remove one")
+	}
+	if all := []string{"", RequestsKeep, RequestsFollow}; !slices.Contains(all, t.Requests) {
+		v.fail(where+".requests", fmt.Sprintf("unknown requests %q", clip(t.Requests)), suggest(t.Requests, all[1:]))
 	}
 	for key, name := range map[string]string{"namespace": t.Namespace, "deployment": t.Deployment, "statefulset": t.StatefulSet, "container": t.Container} {
 		if name != "" {

@@ -15,7 +15,7 @@ import (
 
 // Rate bounds how many requests to a workload are admitted per second, at the proxy before it.
 type Rate struct {
-	// Admin address of its trimtab gate: http://HOST:PORT, or unix:/PATH. It may be that of concurrency.
+	// Admin address of its trimtab gate: http://HOST:PORT, or unix:/PATH. It may be that of concurrency. Left out: the HAProxy of concurrency, which needs its map, admits whole requests per second, and never more than the rate.
 	Gate string `yaml:"gate"`
 	// Least that it may be, in requests per second. Left out: 1.
 	Min float64 `yaml:"min" want:"0.001 to 1000000" hint:"with none nothing would ever be answered"`
@@ -74,6 +74,9 @@ func (k *Knob) Admissions() (all []Admission) {
 	}
 	if r := k.Rate; r != nil {
 		a := Admission{Resource: trimtab.Rate, Kind: "gate", Path: r.Gate, Value: r.Value}
+		if h := k.rated(); h != nil {
+			a.Kind, a.Root, a.Path = "haproxy", h.Socket, h.Backend+h.Map
+		}
 		all = append(all, a)
 		for _, a.Class = range slices.Sorted(maps.Keys(r.Classes)) {
 			a.Value = r.Classes[a.Class]
@@ -83,14 +86,23 @@ func (k *Knob) Admissions() (all []Admission) {
 	return all
 }
 
+// rated returns the HAProxy that limits the rate; nil: a gate does.
+func (k *Knob) rated() *HAProxy {
+	if k.Rate.Gate != "" || k.Concurrency == nil || k.Concurrency.HAProxy == nil || k.Concurrency.HAProxy.Map == "" {
+		return nil
+	}
+	return k.Concurrency.HAProxy
+}
+
 // checkRate checks what limits the rate of requests.
 func (k *Knob) checkRate(v *validator, where string) {
 	r, at := k.Rate, where+"."+trimtab.Rate
 	if r == nil {
 		return
 	}
-	if !v.lost(at + ".gate") {
-		checkAdmin(v, orSection(v, at, "gate"), "gate", r.Gate, "write the --admin address of its trimtab gate")
+	h := k.rated()
+	if h == nil && !v.lost(at+".gate") {
+		checkAdmin(v, orSection(v, at, "gate"), "gate", r.Gate, "write the --admin address of its trimtab gate, or haproxy with a map under concurrency")
 	}
 	full := *r // what was left out is set once all is checked
 	full.fill()
@@ -107,6 +119,9 @@ func (k *Knob) checkRate(v *validator, where string) {
 		if name == "" || len(name) > 64 || strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") != "" {
 			v.fail(at+".classes", fmt.Sprintf("%q is no name of a class", clip(name)), "write 1 to 64 letters, digits, -, _ and ., as in --class of the gate")
 		}
+		if h != nil && !slices.Contains(h.Classes, name) {
+			v.fail(at+".classes."+name, fmt.Sprintf("%q is no class of the HAProxy of concurrency", clip(name)), "write one of concurrency.haproxy.classes")
+		}
 		if c := r.Classes[name]; !(c >= 0.001 && c <= mostRate) {
 			v.fail(at+".classes."+name, fmt.Sprintf("rate %v of a class, want 0.001 to 1000000", c), "write requests per second, or remove the class")
 		}
@@ -119,10 +134,21 @@ const maxClasses = 16
 // limitedTwice refuses two workloads behind one limit of requests.
 func limitedTwice(v *validator) {
 	type limit struct{ resource, kind, root, path, class string }
-	before := map[limit][]int{} // the workloads
+	before := map[limit][]int{}  // the workloads
+	maps := map[[2]string]bool{} // of HAProxies, by socket
 	for i := range v.config.Workloads {
 		k := &v.config.Workloads[i].Knob
 		told := map[string]bool{} // by resource
+		if c := k.Concurrency; c != nil && c.HAProxy.Refuses() != nil {
+			at, file := fmt.Sprintf("workloads[%d].knob.concurrency.haproxy.map", i), [2]string{c.HAProxy.Socket, c.HAProxy.Map}
+			switch {
+			case maps[file]:
+				v.fail(at, "another workload has this map", "write a map of its own for each")
+			case v.config.Workloads[i].SLO.Latency <= 0:
+				v.fail(at, "HAProxy can refuse only what would miss a latency, and slo.latency is not there", "write slo: {latency: 200ms, fraction: 0.95}, or remove map")
+			}
+			maps[file] = true
+		}
 		for _, a := range k.Admissions() {
 			of := limit{a.Resource, a.Kind, a.Root, a.Path, a.Class}
 			if a.Kind == "haproxy" {

@@ -45,6 +45,13 @@ func TestWhileRequestsOfAClassAreRefusedTheServiceIsAskedForCheaperAnswers(t *te
 			if _, d := control(t, g, http.MethodGet, ""); d.Classes[2].Brown != 1 || d.Classes[1].Brown != 0 {
 				t.Errorf("%+v", d.Classes)
 			}
+			_, metrics := get(t, "http://"+g.AdminAddress()+"/metrics")
+			for _, line := range []string{`trimtab_gate_brownout_total{class="low",workload="shop"} 1`, `trimtab_gate_brownout_total{class="normal",workload="shop"} 0`,
+				`trimtab_gate_refused_total{class="low",reason="limit",workload="shop"} 1`, `trimtab_gate_refused_total{class="low",reason="rate",workload="shop"} 0`} {
+				if !strings.Contains(metrics, "\n"+line+"\n") {
+					t.Errorf("no %s in %s", line, metrics)
+				}
+			}
 		})
 	}
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/trimtab/trimtab/planner/ledger"
 )
 
-// mostRequests is the capacity of each pool for limits of requests. No pool reaches it, since
-// workloads do not share requests.
+// mostRequests is the capacity of each pool for limits of requests, which workloads do not share.
 const mostRequests = 1e12
 
 // requests limits the requests to each workload, where something before it can: those in service, and
@@ -93,7 +92,7 @@ func (r limiting) admitted(s *allocation.Allocation, resource string) (limit flo
 	case !s.Shared():
 	case s.Overload.Partial:
 		has = float64(s.Overload.Slice) * s.Resource.Unit
-		about = fmt.Sprintf("needs do not fit, and %s gives it %s of the %s that its requests want: ", r.planner.cfg.Policy.Name(), s.Amount(has), s.Amount(s.Overload.Wants))
+		about = fmt.Sprintf("needs do not fit, and %s gives it %s of the %s that its requests want: ", r.planner.cfg.Policy.Name(), s.Amount(has), s.Amount(math.Round(s.Overload.Wants/s.Resource.Unit)*s.Resource.Unit))
 	case s.Overload.Admitted, !s.Aim.Divided:
 		has = math.Max(has, float64(s.Range.Hi)*s.Resource.Unit)
 	}

@@ -28,7 +28,7 @@ const (
 type sized struct {
 	of   *allocation.Workload
 	knob *ledger.Knob
-	size sizing.Size
+	size *sizing.Size
 }
 
 // memory sets the memory limits of workloads whose memory the pool does not share: each by what the
@@ -37,24 +37,22 @@ type sized struct {
 func (r limiting) memory() {
 	g := guard.Round{Now: r.now, Unit: memoryUnit, Capacity: mostMemory, Spare: mostMemory}
 	var all []sized
-	for _, w := range r.planner.workloads {
-		for _, s := range r.planner.sizes(w, r.now) {
-			to := s.size.Limit
-			if s.knob.Held.Now.Unlimited { // adding a limit is only asked
-				if s.size.Learnt {
-					r.advice = append(r.advice, r.sizeAction(s, to, ""))
-				}
-				continue
+	for _, s := range r.planner.sizes(r.now) {
+		to, w := s.size.Limit, s.of
+		now := s.knob.Held.Now.Value
+		if s.knob.Held.Now.Unlimited || to == now && s.size.Wanted > 0 { // it is only asked
+			if s.size.Wanted > 0 {
+				r.advice = append(r.advice, r.sizeAction(s, s.size.Wanted, ""))
 			}
-			now := s.knob.Held.Now.Value
-			all = append(all, s)
-			g.Workloads = append(g.Workloads, guard.Workload{
-				Name: w.Name, Now: now, Target: to, Want: to, Advice: !acts(s),
-				Fresh:   s.size.Learnt && w.Estimate.Hold == nil && !measured.Misses(w.Estimate, w.SLO),
-				Missing: to > now, Meets: true, Changed: to > now,
-				Firing: w.Loan.Fires(), Last: w.History.Sized[s.knob.KnobID],
-			})
+			continue
 		}
+		all = append(all, s)
+		g.Workloads = append(g.Workloads, guard.Workload{
+			Name: w.Name, Now: now, Target: to, Want: to, Advice: !acts(s),
+			Fresh:   s.size.Learnt && w.Estimate.Hold == nil && !measured.Misses(w.Estimate, w.SLO),
+			Missing: to > now, Meets: true, Changed: to > now,
+			Firing: w.Loan.Fires(), Last: w.History.Sized[s.knob.KnobID],
+		})
 	}
 	for i, grant := range r.planner.cfg.Guard.Apply(g) {
 		s, list := all[i], &r.grows
@@ -80,27 +78,25 @@ func (p *Planner) sizesMemory() bool {
 // acts reports whether a limit is written.
 func acts(s sized) bool { return s.of.Mode == trimtab.Act && s.knob.Held.ReadOnly == "" }
 
-// sizes returns the limits of a workload whose memory the pool does not share.
-func (p *Planner) sizes(w *allocation.Workload, now time.Time) (all []sized) {
-	e := w.Estimate
-	if w.Memory == nil || w.Mode == trimtab.Off || w.Released || e == nil || now.Sub(e.Time) > p.cfg.StaleAfter || e.Time.Sub(now) > p.cfg.StaleAfter {
-		return nil
-	}
-	for _, k := range p.ledger.Of(w.Name, trimtab.Memory) {
-		if k.Gone() || k.Held.Problem != "" {
+// sizes returns the limits of all workloads whose memory the pool does not share, as far as their
+// nodes have room.
+func (p *Planner) sizes(now time.Time) (all []sized) {
+	var places []sizing.Place
+	for _, w := range p.workloads {
+		e := w.Estimate
+		if w.Memory == nil || w.Mode == trimtab.Off || w.Released || e == nil || now.Sub(e.Time) > p.cfg.StaleAfter || e.Time.Sub(now) > p.cfg.StaleAfter {
 			continue
 		}
-		set := w.History.Sized[k.KnobID].At
-		if k.Held.Since.After(set) { // the agent raised it meanwhile
-			set = k.Held.Since
-		}
-		for i := range e.Memory {
-			if n := &e.Memory[i]; n.Instance == k.Instance && (n.Host == k.Host || n.Host == "") {
-				all = append(all, sized{w, k, w.Memory.Of(now, set, n, k.Held.Now)})
-				break
+		for _, k := range p.ledger.Of(w.Name, trimtab.Memory) {
+			n := sizing.NeedOf(e.Memory, k.KnobID)
+			if n == nil || k.Gone() || k.Held.Problem != "" {
+				continue
 			}
+			size := w.Memory.Of(now, sizing.Set(w.History.Sized[k.KnobID].At, &k.Held), n, k.Held.Now)
+			all, places = append(all, sized{w, k, &size}), append(places, sizing.PlaceOf(&size, &k.Held))
 		}
 	}
+	sizing.Fit(places)
 	return all
 }
 
@@ -117,6 +113,8 @@ func (r limiting) sizeAction(s sized, to float64, bound string) trimtab.Action {
 	if s.knob.Held.Now.Unlimited {
 		verb, mode = "set", trimtab.Recommend
 		why += "; it has no limit, and trimtab adds none by itself"
+	} else if to == s.size.Wanted {
+		mode = trimtab.Recommend // the cluster does not allow it, as why says
 	}
 	if mode == trimtab.Recommend || !acts(s) {
 		verb, mode = issue.WouldBe+verb, trimtab.Recommend
@@ -135,8 +133,8 @@ func (p *Planner) growRound(now time.Time, w *allocation.Workload) []trimtab.Val
 	if w == nil || w.Memory == nil || w.Mode != trimtab.Act || !p.leading || p.issue.Waits() || p.issue.Paused() || now.Sub(p.last) < growsAfter {
 		return nil
 	}
-	for _, s := range p.sizes(w, now) {
-		if has := s.knob.Held.Now; s.size.Short && acts(s) && has.Less(trimtab.Units(s.size.Limit)) {
+	for _, s := range p.sizes(now) {
+		if has := s.knob.Held.Now; s.of == w && s.size.Soon && acts(s) && has.Less(trimtab.Units(s.size.Limit)) {
 			next := p.next
 			out := p.round(now, trimtab.Cause{Kind: codes.CauseNeed, Workload: w.Name})
 			p.next = next

@@ -37,6 +37,8 @@ type API struct {
 	Start string
 	// Most is the longest answer that is read, in bytes.
 	Most int64
+	// Dial connects to the proxy; nil: to the address of the call.
+	Dial func(ctx context.Context) (net.Conn, error)
 }
 
 // Dialed splits an address (unix:/PATH or http://HOST:PORT) into a network and an address to dial.
@@ -79,6 +81,9 @@ func (a API) Call(ctx context.Context, at, method, path string, body []byte) ([]
 		Transport: &http.Transport{
 			DisableKeepAlives: true, MaxResponseHeaderBytes: 64 << 10,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				if a.Dial != nil {
+					return a.Dial(ctx)
+				}
 				return new(net.Dialer).DialContext(ctx, network, address)
 			},
 		},

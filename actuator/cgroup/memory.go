@@ -39,7 +39,7 @@ type Memory struct {
 // Traits returns the optional abilities of this knob.
 func (k *Memory) Traits() actuator.Traits {
 	return actuator.Traits{Unit: func() string { return unitIs(&k.config) }, Location: k.Location, Status: k.Status, Floor: k.Floor,
-		Recall: k.Recall, Settle: k.Settle, Beside: k.Beside}
+		Recall: k.Recall, Settle: k.Settle, Beside: k.Beside, TakesOver: takesOverMemory}
 }
 
 // OpenMemory opens the root as Open does.
@@ -57,6 +57,13 @@ const memoryKind = "cgroup-memory/1"
 // ReopenMemory opens the knob that undo describes; see [actuator.Reopen].
 func ReopenMemory(undo []byte) (*Memory, error) {
 	return actuator.Reopen(memoryKind, undo, OpenMemory)
+}
+
+// takesOverMemory reports whether undo is that of a limit alone. One that also changed programs in the
+// group is undone first.
+func takesOverMemory(undo []byte) bool {
+	_, err := actuator.ReadUndo[Config](memoryKind, undo)
+	return err == nil
 }
 
 // Undo describes the knob for ReopenMemory.

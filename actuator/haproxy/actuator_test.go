@@ -68,11 +68,11 @@ func TestAPlanSetsALimitAndTheEndTakesItBack(t *testing.T) {
 func TestALimitIsTakenBackFromTheJournalAlone(t *testing.T) {
 	h := real(t)
 	dir := t.TempDir()
-	a := run(t, h.socket, dir, trimtab.Act)
+	a := run(t, h.Socket, dir, trimtab.Act)
 	if r := set(t, a, 1, 12); r.Status != trimtab.Written {
 		t.Errorf("%+v", r)
 	}
-	k := open(t, h.socket, "shop", "web1")
+	k := open(t, h.Socket, "shop", "web1")
 	if v, err := k.Read(t.Context()); err != nil || v != trimtab.Units(12) {
 		t.Errorf("HAProxy has %v, %v", v, err)
 	}

@@ -5,16 +5,13 @@ import (
 	"bytes"
 	"fmt"
 	"net"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
+	"github.com/trimtab/trimtab/internal/haproxy/haproxytest"
 	"github.com/trimtab/trimtab/internal/proctest"
 )
 
@@ -83,7 +80,7 @@ func (i *imitation) answer(command string) string {
 		return "Name: HAProxy\nVersion: 2.6.12\nPid: " + i.pid + "\nnode: vm\nStart_time_sec: 1795959344\n\n"
 	case command == "show cli level":
 		return i.level + "\n\n"
-	case command == "show stat shop 4 -1":
+	case command == "show stat shop 6 -1":
 		var b bytes.Buffer
 		b.WriteString("# pxname,svname,qcur,slim,sid,check_desc,\n")
 		for id, name := range []string{"web1", "web2"} {
@@ -117,47 +114,18 @@ func (i *imitation) do(change func()) {
 	change()
 }
 
-// haproxy is a real one.
-type haproxy struct {
-	dir, socket string
-	command     *exec.Cmd
-}
-
 // real starts a HAProxy, or skips. Its backend shop has the servers web1, without a limit, and
 // web2 with 30; moving has web1 with minconn 5 and maxconn 50.
-func real(t *testing.T) *haproxy {
+func real(t *testing.T) *haproxytest.Program {
 	t.Helper()
-	path, err := exec.LookPath("haproxy")
-	if err != nil {
-		for _, path = range []string{"/usr/sbin/haproxy", "/usr/local/sbin/haproxy"} {
-			if _, err = os.Stat(path); err == nil {
-				break
-			}
-		}
-	}
-	if err != nil {
-		t.Skip("no haproxy is installed")
-	}
-	h := &haproxy{dir: proctest.SocketDir(t)}
-	h.socket = filepath.Join(h.dir, "s")
-	h.configure(t, 0)
-	h.command = exec.Command(path, "-W", "-f", filepath.Join(h.dir, "haproxy.cfg"))
-	var said bytes.Buffer
-	h.command.Stdout, h.command.Stderr = &said, &said
-	if err := h.command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { h.stop(); t.Logf("haproxy said: %s", &said) })
-	h.await(t, "", func() {})
-	return h
+	return haproxytest.Start(t, "shop", configured(0))
 }
 
-// configure writes the file of the next start or reload.
-func (h *haproxy) configure(t *testing.T, web1 int) {
-	t.Helper()
-	text := fmt.Sprintf(`global
-  stats socket %[1]s mode 600 level admin expose-fd listeners
-  stats socket %[1]s.operator mode 600 level operator
+// configured is its configuration, with the maxconn of web1.
+func configured(web1 int) string {
+	return fmt.Sprintf(`global
+  stats socket DIR/s mode 600 level admin expose-fd listeners
+  stats socket DIR/s.operator mode 600 level operator
 defaults
   mode http
   timeout connect 1s
@@ -165,55 +133,16 @@ defaults
   timeout server 10s
   timeout queue 1s
 frontend in
-  bind unix@%[1]s.http
+  bind unix@DIR/s.http
   default_backend shop
 frontend moving
-  bind unix@%[1]s.moving
+  bind unix@DIR/s.moving
   default_backend shop
 backend shop
-  server web1 127.0.0.1:9 maxconn %[2]d
+  server web1 127.0.0.1:9 maxconn %d
   server web2 127.0.0.1:9 maxconn 30
 backend moving
   fullconn 100
   server web1 127.0.0.1:9 minconn 5 maxconn 50
-`, h.socket, web1)
-	if err := os.WriteFile(filepath.Join(h.dir, "haproxy.cfg"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// await does something until another process than that answers, and returns that one.
-func (h *haproxy) await(t *testing.T, other process, again func()) process {
-	t.Helper()
-	var last error
-	for end, n := time.Now().Add(20*time.Second), 0; time.Now().Before(end); n++ {
-		if n%50 == 0 {
-			again()
-		}
-		now, err := survey(t.Context(), h.socket, "shop")
-		if err == nil && now.of != other {
-			return now.of
-		}
-		last = err
-		time.Sleep(20 * time.Millisecond) // a real process starts
-	}
-	t.Fatalf("no other process than %q came: %v", other, last)
-	return ""
-}
-
-// reload asks the master each second: one that has just begun loses the signal.
-func (h *haproxy) reload(t *testing.T) {
-	t.Helper()
-	now, err := survey(t.Context(), h.socket, "shop")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.await(t, now.of, func() { _ = h.command.Process.Signal(syscall.SIGUSR2) })
-}
-
-// stop ends master and worker.
-func (h *haproxy) stop() {
-	_ = h.command.Process.Signal(syscall.SIGTERM)
-	_ = h.command.Wait()
-	_ = os.Remove(h.socket)
+`, web1)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/knobtest"
+	"github.com/trimtab/trimtab/internal/haproxy"
 )
 
 func open(t *testing.T, socket, backend, server string) *MaxConn {
@@ -28,7 +29,7 @@ func reopen(undo []byte) (actuator.Knob, error) { return actuator.OrNil(Reopen(u
 func TestAServerOfARealHAProxyMeetsTheContractOfKnobs(t *testing.T) {
 	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
 		h := real(t)
-		return knobtest.Fixture{Knob: open(t, h.socket, "shop", "web1"), Reopen: reopen, Least: 1, Most: 1000, Vanish: h.stop}
+		return knobtest.Fixture{Knob: open(t, h.Socket, "shop", "web1"), Reopen: reopen, Least: 1, Most: 1000, Vanish: h.Stop}
 	})
 }
 
@@ -44,18 +45,18 @@ func TestAServerOfAnImitationMeetsTheContractOfKnobs(t *testing.T) {
 
 func TestAReloadForgetsTheLimitAndIsAnotherInstance(t *testing.T) {
 	h := real(t)
-	at := actuator.Location{Root: h.socket, Path: "shop/web1/*"}
+	at := actuator.Location{Root: h.Socket, Path: "shop/web1/*"}
 	before, err := Kind().Find(t.Context(), at)
 	if err != nil || len(before) != 1 || before[0].Name != "web1" {
 		t.Fatalf("%+v, %v", before, err)
 	}
-	k := open(t, h.socket, "shop", "web1")
+	k := open(t, h.Socket, "shop", "web1")
 	if err := k.Write(t.Context(), trimtab.Units(7)); err != nil {
 		t.Fatal(err)
 	}
 	undo := k.Undo()
-	h.configure(t, 12)
-	h.reload(t)
+	h.Configure(t, configured(12))
+	h.Reload(t)
 	for what, err := range map[string]error{"read": k.Probe(t.Context()), "write": k.Write(t.Context(), trimtab.Units(3))} {
 		if !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("%s of the process before: %v, want that it is gone", what, err)
@@ -68,18 +69,18 @@ func TestAReloadForgetsTheLimitAndIsAnotherInstance(t *testing.T) {
 	if err != nil || len(after) != 1 || after[0].Name != "web1" || after[0].ID == before[0].ID {
 		t.Errorf("after the reload %+v, %v, before it %+v", after, err, before)
 	}
-	if v, err := open(t, h.socket, "shop", "web1").Read(t.Context()); err != nil || v != trimtab.Units(12) {
+	if v, err := open(t, h.Socket, "shop", "web1").Read(t.Context()); err != nil || v != trimtab.Units(12) {
 		t.Errorf("the process after has %v, %v, want what its configuration says", v, err)
 	}
 }
 
 func TestAllServersOfABackendAreInstances(t *testing.T) {
 	h := real(t)
-	found, err := Kind().Find(t.Context(), actuator.Location{Root: h.socket, Path: "shop/*"})
+	found, err := Kind().Find(t.Context(), actuator.Location{Root: h.Socket, Path: "shop/*"})
 	if err != nil || len(found) != 2 || found[0].Name != "web1" || found[1].Name != "web2" || found[0].ID == found[1].ID {
 		t.Fatalf("%+v, %v", found, err)
 	}
-	k, err := Kind().Open(actuator.Location{Root: h.socket, Path: "shop/*"}.Instance("web2"), trimtab.Concurrency)
+	k, err := Kind().Open(actuator.Location{Root: h.Socket, Path: "shop/*"}.Instance("web2"), trimtab.Concurrency)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestAllServersOfABackendAreInstances(t *testing.T) {
 // HAProxy lets both have one name, and show stat then tells of the first.
 func TestABackendIsToldFromAFrontendOfItsName(t *testing.T) {
 	h := real(t)
-	k := open(t, h.socket, "moving", "web1")
+	k := open(t, h.Socket, "moving", "web1")
 	if v, err := k.Read(t.Context()); err != nil || v != trimtab.Units(50) {
 		t.Fatalf("%v, %v", v, err)
 	}
@@ -106,11 +107,11 @@ func TestABackendIsToldFromAFrontendOfItsName(t *testing.T) {
 // Two processes of this host that come through different sockets turn one thing.
 func TestAPlaceIsTheSameThroughAnySocket(t *testing.T) {
 	h := real(t)
-	one, err := open(t, h.socket, "shop", "web1").Location()
+	one, err := open(t, h.Socket, "shop", "web1").Location()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if two, err := open(t, h.socket+".operator", "shop", "web1").Location(); err != nil || one != two {
+	if two, err := open(t, h.Socket+".operator", "shop", "web1").Location(); err != nil || one != two {
 		t.Errorf("%q and %q, %v", one, two, err)
 	}
 }
@@ -118,11 +119,11 @@ func TestAPlaceIsTheSameThroughAnySocket(t *testing.T) {
 func TestWhatIsMissingIsSaidWithWhatToDo(t *testing.T) {
 	h := real(t)
 	for _, c := range []struct{ socket, backend, server, want string }{
-		{h.socket + ".none", "shop", "web1", "start HAProxy"},
-		{h.socket, "nope", "web1", "no backend nope"},
-		{h.socket, "shop", "nope", "no server nope"},
-		{h.socket + ".operator", "shop", "web1", "level admin"},
-		{h.socket + ".http", "shop", "web1", "is this its stats socket"},
+		{h.Socket + ".none", "shop", "web1", "start HAProxy"},
+		{h.Socket, "nope", "web1", "no backend nope"},
+		{h.Socket, "shop", "nope", "no server nope"},
+		{h.Socket + ".operator", "shop", "web1", "level admin"},
+		{h.Socket + ".http", "shop", "web1", "is this its stats socket"},
 	} {
 		k := open(t, c.socket, c.backend, c.server)
 		if err := k.MayWrite(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -132,7 +133,7 @@ func TestWhatIsMissingIsSaidWithWhatToDo(t *testing.T) {
 			t.Errorf("%s %s/%s: written", c.socket, c.backend, c.server)
 		}
 	}
-	if v, err := open(t, h.socket, "shop", "web1").Read(t.Context()); err != nil || !v.Unlimited {
+	if v, err := open(t, h.Socket, "shop", "web1").Read(t.Context()); err != nil || !v.Unlimited {
 		t.Errorf("web1 has %v, %v", v, err)
 	}
 }
@@ -149,7 +150,7 @@ func TestASocketThatHangsCostsNoMoreThanItsDeadline(t *testing.T) {
 
 func TestAnAnswerWithoutEndIsAnError(t *testing.T) {
 	i, socket := imitate(t)
-	i.do(func() { i.says = []byte(strings.Repeat("x", maxAnswer+1)) })
+	i.do(func() { i.says = []byte(strings.Repeat("x", haproxy.MaxAnswer+1)) })
 	if _, err := open(t, socket, "shop", "web1").Read(t.Context()); !errors.Is(err, trimtab.ErrRefused) {
 		t.Errorf("%v", err)
 	}
@@ -186,29 +187,10 @@ func TestNoLimitThatIsSentMeansAnotherToHAProxy(t *testing.T) {
 func TestNamesThatWouldBeCommandsAreRefused(t *testing.T) {
 	for _, c := range []Config{
 		{"/s", "shop", "web1;shutdown sessions server shop/web1"}, {"/s", "a b", "web1"}, {"/s", "shop", "x\ny"}, {"/s", "", "x"}, {"/s", "shop", ""},
-		{"s", "shop", "web1"}, {"/" + strings.Repeat("s", maxSocketPath), "shop", "web1"}, {"host:0", "shop", "web1"}, {":9999", "shop", "web1"},
+		{"s", "shop", "web1"}, {"/" + strings.Repeat("s", haproxy.MaxSocketPath), "shop", "web1"}, {"host:0", "shop", "web1"}, {":9999", "shop", "web1"},
 	} {
 		if _, err := Open(c); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-}
-
-func FuzzAnswers(f *testing.F) {
-	f.Add("Name: HAProxy\nPid: 3\nStart_time_sec: 4\nnode: vm\n", "# pxname,svname,slim,sid\nshop,web1,3,1\n", "\n")
-	f.Add("", "No such proxy.\n", "Permission denied\n")
-	f.Add("Name: HAProxy\nPid: 3\n", "# pxname,svname,slim,sid\nshop,\"we", "No such server.\n")
-	f.Fuzz(func(t *testing.T, info, stat, set string) {
-		_, _ = parseInfo(info)
-		_ = parseSet(set)
-		all, err := parseServers(stat, "shop")
-		if err != nil && all != nil {
-			t.Errorf("%v and %+v", err, all)
-		}
-		for _, s := range all {
-			if !plain(s.name) || s.limit.Validate() != nil || s.limit == trimtab.Units(0) {
-				t.Errorf("%+v", s)
-			}
-		}
-	})
 }

@@ -3,6 +3,7 @@ package haproxy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"os"
@@ -12,29 +13,47 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/haproxy"
 	"github.com/trimtab/trimtab/internal/hostfs"
 )
 
 // Kind describes this kind of knob. The root of a location is the socket. Its path is
-// BACKEND/SERVER/* for one server and BACKEND/* for all of them. Each server in each process of
-// HAProxy is an instance, so a reload makes new instances. The kind does not measure how many
-// requests a server could serve.
+// BACKEND/SERVER/* for one server and BACKEND/* for all of them, and BACKEND/MAP for a rate. Each
+// server in each process of HAProxy is an instance, so a reload makes new instances. The kind does not
+// measure how many requests a server could serve.
 func Kind() actuator.Kind {
 	return actuator.Kind{
-		Name: "haproxy", Resources: []string{trimtab.Concurrency},
+		Name: "haproxy", Resources: []string{trimtab.Concurrency, trimtab.Rate},
 		Probe: func(at actuator.Location) (actuator.Location, error) {
+			if !at.Several() {
+				_, err := rateAt(at)
+				return at, err
+			}
 			_, err := configOf(at)
 			return at, err
 		},
 		Find: find,
-		Open: func(at actuator.Location, _ string) (actuator.Knob, error) {
+		Open: func(at actuator.Location, resource string) (actuator.Knob, error) {
+			if resource == trimtab.Rate {
+				c, err := rateAt(at)
+				if err != nil {
+					return nil, err
+				}
+				return actuator.OrNil(OpenRate(c))
+			}
 			c, err := configOf(at)
 			if err != nil {
 				return nil, err
 			}
 			return actuator.OrNil(Open(c))
 		},
-		Reopen: actuator.Reopens(Reopen),
+		Reopen: func(undo []byte) (actuator.Knob, error) {
+			k, err := actuator.OrNil(Reopen(undo))
+			if errors.Is(err, trimtab.ErrUnsupported) {
+				return actuator.OrNil(ReopenRate(undo))
+			}
+			return k, err
+		},
 	}
 }
 
@@ -58,14 +77,14 @@ func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error
 	if err != nil {
 		return nil, err
 	}
-	all, err := survey(ctx, c.Socket, c.Backend)
+	all, err := haproxy.Look(ctx, c.Socket, c.Backend)
 	if err != nil {
 		return nil, fmt.Errorf("find servers of backend %s: %w", c.Backend, err)
 	}
 	var found []actuator.Instance
-	for _, s := range all.servers {
-		if c.Server == "*" || c.Server == s.name {
-			found = append(found, actuator.Instance{Name: s.name, ID: idOf(all.of, s.id)})
+	for _, s := range all.Servers {
+		if c.Server == "*" || c.Server == s.Name {
+			found = append(found, actuator.Instance{Name: s.Name, ID: idOf(all.Of, s.ID)})
 		}
 	}
 	switch {
@@ -79,7 +98,7 @@ func find(ctx context.Context, at actuator.Location) ([]actuator.Instance, error
 }
 
 // idOf returns a number that differs for the same server in two processes of HAProxy.
-func idOf(of process, id string) uint64 {
+func idOf(of haproxy.Process, id string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(string(of) + "\x00" + id))
 	return max(h.Sum64(), 1)

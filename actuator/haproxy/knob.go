@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/internal/haproxy"
 )
 
 // Config names the server.
@@ -23,10 +24,10 @@ type Config struct {
 }
 
 func (c *Config) validate() error {
-	if _, _, err := dialed(c.Socket); err != nil {
+	if _, _, err := haproxy.Dialed(c.Socket); err != nil {
 		return err
 	}
-	if !plain(c.Backend) || !plain(c.Server) {
+	if !haproxy.Plain(c.Backend) || !haproxy.Plain(c.Server) {
 		return trimtab.Invalidf("server %.40q/%.40q of HAProxy: want the names of backend and server, of letters, digits, -, _, . and :", c.Backend, c.Server)
 	}
 	return nil
@@ -38,7 +39,7 @@ func (c *Config) validate() error {
 type MaxConn struct {
 	config Config
 	// of is the HAProxy process that this knob read first; "": it has read none yet.
-	of process
+	of haproxy.Process
 }
 
 // Traits returns the optional abilities of this knob. It is remote: other programs and people set
@@ -60,7 +61,7 @@ const kind = "haproxy-maxconn/1"
 
 type undo struct {
 	Config
-	Process process `json:"process,omitempty"`
+	Process haproxy.Process `json:"process,omitempty"`
 }
 
 // Reopen opens the knob that undo describes. The error is trimtab.ErrUnsupported if undo belongs to
@@ -105,19 +106,19 @@ func (k *MaxConn) Location() (string, error) {
 
 // look reads the server's maxconn and sends the commands in more. The error is os.ErrNotExist if
 // the backend or server is gone, or if another HAProxy process answers than the first time.
-func (k *MaxConn) look(ctx context.Context, more ...string) (trimtab.Amount, answer, error) {
-	found, err := survey(ctx, k.config.Socket, k.config.Backend, more...)
+func (k *MaxConn) look(ctx context.Context, more ...string) (trimtab.Amount, haproxy.Backend, error) {
+	found, err := haproxy.Look(ctx, k.config.Socket, k.config.Backend, more...)
 	if err != nil {
 		return trimtab.Amount{}, found, err
 	}
-	if k.of != "" && k.of != found.of {
+	if k.of != "" && k.of != found.Of {
 		return trimtab.Amount{}, found, fmt.Errorf("HAProxy was restarted or reloaded, and has its configured limits: %w", os.ErrNotExist)
 	}
-	limit, ok := found.limit(k.config.Server)
+	limit, ok := found.Limit(k.config.Server)
 	if !ok {
 		return trimtab.Amount{}, found, fmt.Errorf("backend %s of HAProxy has no server %s: `show servers state %[1]s` lists them: %[3]w", k.config.Backend, k.config.Server, os.ErrNotExist)
 	}
-	k.of = found.of
+	k.of = found.Of
 	return limit, found, nil
 }
 
@@ -130,8 +131,8 @@ func (k *MaxConn) Probe(ctx context.Context) error {
 // MayWrite returns an error if the socket's level does not allow setting limits.
 func (k *MaxConn) MayWrite(ctx context.Context) error {
 	_, found, err := k.look(ctx, "show cli level")
-	if err == nil && strings.TrimSpace(found.rest) != "admin" {
-		err = errLevel
+	if err == nil && strings.TrimSpace(found.Rest) != "admin" {
+		err = haproxy.ErrLevel
 	}
 	if err != nil {
 		return fmt.Errorf("probe %s: %w", k, err)
@@ -160,12 +161,12 @@ func (k *MaxConn) Nearest(a trimtab.Amount) trimtab.Amount {
 // If that is another process than before, Write restores its limit and returns trimtab.ErrStale.
 func (k *MaxConn) Write(ctx context.Context, a trimtab.Amount) error {
 	err := errors.Join(ctx.Err(), a.Validate())
-	var found answer
+	var found haproxy.Backend
 	if err == nil {
 		_, found, err = k.look(ctx)
 	}
 	if err == nil {
-		err = k.set(ctx, found.scope, k.Nearest(a))
+		err = k.set(ctx, found.Scope, k.Nearest(a))
 	}
 	if err != nil {
 		return fmt.Errorf("write %s: %w", k, err)
@@ -175,16 +176,16 @@ func (k *MaxConn) Write(ctx context.Context, a trimtab.Amount) error {
 
 // set does the work of Write, given the scope in which the servers are listed.
 func (k *MaxConn) set(ctx context.Context, scope string, a trimtab.Amount) error {
-	found, err := listed(ctx, k.config.Socket, k.config.Backend, scope, k.command(a))
+	found, err := haproxy.LookIn(ctx, k.config.Socket, k.config.Backend, scope, k.command(a))
 	if err != nil {
 		return err
 	}
-	if found.of == k.of {
-		return parseSet(found.rest)
+	if found.Of == k.of {
+		return haproxy.Set(found.Rest)
 	}
 	err = fmt.Errorf("HAProxy was reloaded meanwhile: %w", trimtab.ErrStale)
-	if had, ok := found.limit(k.config.Server); ok {
-		_, bad := ask(ctx, k.config.Socket, k.command(had))
+	if had, ok := found.Limit(k.config.Server); ok {
+		_, bad := haproxy.Ask(ctx, k.config.Socket, k.command(had))
 		err = errors.Join(err, bad)
 	}
 	return err

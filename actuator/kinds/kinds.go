@@ -21,6 +21,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/network"
 	"github.com/trimtab/trimtab/actuator/process"
 	"github.com/trimtab/trimtab/actuator/resctrl"
+	"github.com/trimtab/trimtab/actuator/runtimes"
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
@@ -35,7 +36,7 @@ func On(rdt resctrl.Host) []actuator.Kind {
 // In returns the kinds on a host that watches a cluster.
 func In(rdt resctrl.Host, cluster kubernetes.Cluster) []actuator.Kind {
 	return []actuator.Kind{
-		actuator.Join(cgroup.Kind(), cpuset.Kind(), freezer.Kind(), resctrl.Kind(rdt), cpufreq.Kind()),
+		actuator.Join(runtimes.Within(cgroup.Kind()), cpuset.Kind(), freezer.Kind(), resctrl.Kind(rdt), cpufreq.Kind()),
 		network.Kind(),
 		process.Kind(),
 		haproxy.Kind(),

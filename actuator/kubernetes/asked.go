@@ -48,6 +48,8 @@ func (a *asked) watched() (*kube.Cluster, error) { return nil, nil } //nolint:ni
 func (a *asked) policies() *policies             { return nil }
 func (a *asked) own(string) int64                { return 0 } // each limit is read anew before it is written
 
+func (a *asked) workingSet(*kube.Pod, string) (float64, bool) { return 0, false }
+
 // pace reserves one request a second for lists.
 func (a *asked) pace() float64 { return kube.Pace - 1 }
 

@@ -14,8 +14,9 @@
 // [actuator.Knob].MayWrite refuses, with the name of the other object, if an HPA, a
 // ScaledObject or a VPA sets the same value. It also refuses where a container has no
 // limit, or request: one that a resize added can be removed only with its pod. Nothing is lowered
-// during a rollout. Memory is never lowered, since the API does not tell how much is in
-// use. A change that would give the pod another QoS class is never requested.
+// during a rollout. Memory is lowered only where the server can (1.34), without a restart, and while
+// it is known how much is in use. A change that would give the pod another QoS class is never
+// requested. A container that the kernel killed may be raised before it starts again.
 //
 // A resize that the node has no room for is undone: at once if the kubelet calls it
 // infeasible, after a minute if it is deferred, since the scheduler counts it as used.

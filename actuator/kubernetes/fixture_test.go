@@ -28,7 +28,8 @@ type cluster struct {
 	pods   actuator.Kind
 	scales actuator.Kind
 	// rules are those of the workload; they are asked when a knob is opened.
-	rules *kubernetes.Options
+	rules  *kubernetes.Options
+	config kube.Config
 }
 
 // open starts a server with so many pods and watches it.
@@ -60,7 +61,7 @@ func watchAs(t *testing.T, s *kubetest.Server, user string) *cluster {
 	eventually(t, "the server says what it has", func() bool { return !isStale(view.Resizable()) })
 	rules := &kubernetes.Options{}
 	of := kubernetes.Cluster{Config: config, Watched: func() (*kube.Cluster, error) { return view, nil }, Rules: func(kube.Ref) kubernetes.Options { return *rules }}
-	return &cluster{s, t, view, kubernetes.Pods(of), kubernetes.Scales(of), rules}
+	return &cluster{s, t, view, kubernetes.Pods(of), kubernetes.Scales(of), rules, config}
 }
 
 func isStale(err error) bool { return err != nil && strings.Contains(err.Error(), "did not tell yet") }

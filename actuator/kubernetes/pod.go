@@ -67,8 +67,9 @@ const (
 
 type limitUndo struct {
 	location
-	// Found is the value before the first write.
-	Found trimtab.Amount `json:"found"`
+	// Found is the value before the first write, Beside the request beside a limit that it follows.
+	Found  trimtab.Amount `json:"found"`
+	Beside float64        `json:"beside,omitempty"`
 }
 
 func openLimit(at location, from facts, rules Options) *Limit {
@@ -87,7 +88,7 @@ func (l *Limit) Undo() []byte {
 			}
 		}
 	}
-	return actuator.UndoOf(l.kind(), limitUndo{l.at, found})
+	return actuator.UndoOf(l.kind(), limitUndo{l.at, found, beside(l, found)})
 }
 
 // TakesOver reports whether undo belongs to a limit if this knob sets a limit, or to a request if
@@ -297,13 +298,17 @@ func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 		return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), l.least())), nil
 	}
 	limit := float64(v)
-	if l.at.Resource == trimtab.Memory || l.mustNotFall(ctx) != "" {
+	inUse, why := containerOf(l, p, c).inUse()
+	if why != "" || l.mustNotFall(ctx) != "" {
 		// Rounded up to whole steps, as the node does.
 		return trimtab.Units(l.roundUp(limit)), nil
 	}
-	floor := math.Min(l.least(), l.roundUp(limit))
+	floor := math.Min(math.Max(l.least(), inUse), l.roundUp(limit))
 	if l.at.Request {
 		return trimtab.Units(math.Max(floor, l.byRatio(c))), nil
+	}
+	if containerOf(l, p, c).follows() {
+		return trimtab.Units(floor), nil
 	}
 	return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), floor)), nil
 }
@@ -390,7 +395,7 @@ func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 	} else if err != nil {
 		return err
 	}
-	other, err := w.Others(l.at.Workload, c.Name, l.at.Resource, l.at.Request || p.Status.QOSClass == guaranteed)
+	other, err := w.Others(l.at.Workload, c.Name, l.at.Resource, l.at.Request || p.Status.QOSClass == guaranteed || containerOf(l, p, c).follows())
 	if err != nil {
 		return err
 	}
@@ -441,6 +446,8 @@ func (l *Limit) resizable(p *kube.Pod, c *kube.Container) error {
 		return refuse("container %s has neither a limit nor a request of %s: the server would make the limit its request, too", c.Name, l.at.Resource)
 	case c.Restarts(l.at.Resource):
 		return readOnly(fmt.Sprintf("a resize of %s restarts container %s (its resizePolicy)", l.at.Resource, c.Name))
+	case l.at.Resource == trimtab.Memory && status != nil && status.State.Running == nil && status.Ended() != nil:
+		return nil // it starts again with the limit of the spec: after a kill it may be raised before that
 	case status == nil || status.State.Running == nil:
 		return refuse("container %s does not run yet", c.Name)
 	case status.Resources == nil:

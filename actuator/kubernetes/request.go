@@ -156,15 +156,24 @@ func (l *Limit) allowRequest(ctx context.Context, p *kube.Pod, c *kube.Container
 		}
 		return nil
 	}
-	if barred, why := l.full.bars(l.now()); barred && v >= l.full.from && v > now {
+	return roomFor(l, p, now, v, v)
+}
+
+// roomFor returns an error if a node is known to have no room for a request to rise from now to v. The
+// knob is then to be value.
+func roomFor(l *Limit, p *kube.Pod, now, v, value float64) error {
+	if barred, why := l.full.bars(l.now(), l); barred && value >= l.full.from && v > now {
 		return fmt.Errorf("%s: %w", why, trimtab.ErrRefused)
 	}
-	return l.fits(p, c, v-now)
+	return l.fits(p, v-now, value)
 }
+
+// remembers reports whether it is remembered that a node had no room: of what is reserved there.
+func remembers(l *Limit) bool { return l.at.Request || l.at.Resource == trimtab.Memory }
 
 // fits returns an error if the node, by its known pods, has no capacity for more: the request would
 // then take capacity from other pods without effect.
-func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
+func (l *Limit) fits(p *kube.Pod, more, value float64) error {
 	w, err := l.from.watched()
 	if err != nil || w == nil {
 		return err
@@ -177,9 +186,8 @@ func (l *Limit) fits(p *kube.Pod, c *kube.Container, more float64) error {
 	if more <= room+1e-9 {
 		return nil
 	}
-	asked := float64(c.Resources.Requests[l.at.Resource]) + more
 	why := fmt.Sprintf("node %s has room for %s more of requests", p.Spec.NodeName, kube.Text(l.at.Resource, math.Max(0, room)))
-	return fmt.Errorf("%s: %w", l.full.note(l.now(), asked, why, false), trimtab.ErrRefused)
+	return fmt.Errorf("%s: %w", l.full.note(l.now(), value, why, false), trimtab.ErrRefused)
 }
 
 // How long a request for which a node had no room is not repeated.
@@ -188,7 +196,7 @@ const (
 	mostFull  = time.Hour
 )
 
-// full records a request for which a node had no room. The zero full forbids nothing.
+// full records a value of a knob for which a node had no room. The zero full forbids nothing.
 type full struct {
 	from  float64
 	until time.Time
@@ -211,11 +219,11 @@ func (f *full) note(now time.Time, asked float64, why string, never bool) string
 }
 
 // bars reports whether that much must not be requested yet, and why.
-func (f *full) bars(now time.Time) (yes bool, why string) {
+func (f *full) bars(now time.Time, of *Limit) (yes bool, why string) {
 	if f.words == "" || now.After(f.until) {
 		return false, ""
 	}
-	return true, fmt.Sprintf("its node, which had no room for a request of %s (%s)", kube.Text(trimtab.CPU, f.from), f.words)
+	return true, fmt.Sprintf("its node, which had no room for a %s of %s (%s)", of.word(), trimtab.AmountOf(of.at.Resource, trimtab.Units(f.from)), f.words)
 }
 
 // passed records that a request came into force.

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,11 +35,12 @@ func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
 	if err := l.allow(ctx, p, c, a.Value); err != nil {
 		return fmt.Errorf("write %v to %s: %w", a, l, err)
 	}
-	return l.resize(ctx, p, c, a.Value)
+	return l.resize(ctx, p, c, a.Value, 0)
 }
 
 // resize sends the PATCH, against the version of the pod on which the decision was made.
-func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
+// request is the request beside a limit that it follows; 0: in the ratio of the template.
+func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v, request float64) error {
 	if l.generation != 0 && l.generationOf(p) != l.generation {
 		return fmt.Errorf("write %s: somebody else changed the pod: %w", l, trimtab.ErrStale)
 	}
@@ -53,6 +55,8 @@ func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v fl
 		requests, limits = limits, nil
 	case p.Status.QOSClass == guaranteed:
 		requests = limits
+	case containerOf(l, p, c).follows():
+		requests = map[string]string{l.at.Resource: kube.Text(l.at.Resource, cmp.Or(request, containerOf(l, p, c).following(v)))}
 	}
 	in, err := l.Effective(ctx)
 	if err != nil {
@@ -104,9 +108,9 @@ func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v flo
 	now := float64(limit)
 	falls := limited && v < now
 	switch {
-	case falls && l.at.Resource == trimtab.Memory:
-		return fmt.Errorf("memory is not lowered, what is in use is not known: %w", trimtab.ErrRefused)
-	case (falls || !limited) && v < floorOf(p, c, l.at.Resource)-1e-9:
+	case falls && containerOf(l, p, c).notBelow(v) != "":
+		return fmt.Errorf("%s: %w", containerOf(l, p, c).notBelow(v), trimtab.ErrRefused)
+	case (falls || !limited) && !containerOf(l, p, c).follows() && v < floorOf(p, c, l.at.Resource)-1e-9:
 		return fmt.Errorf("below its request, or it would change its QoS class: %w", trimtab.ErrRefused)
 	case falls || !limited:
 		if why := l.mustNotFall(ctx); why != "" {
@@ -116,6 +120,8 @@ func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v flo
 		return fmt.Errorf("%s: %w", l.from.policies().bars(l.now(), p, l.at.Resource), trimtab.ErrRefused)
 	case l.tooMuch > 0 && v > now && v >= l.tooMuch:
 		return fmt.Errorf("the node called %s infeasible before: %w", kube.Text(l.at.Resource, l.tooMuch), trimtab.ErrRefused)
+	case l.at.Resource == trimtab.Memory:
+		return containerOf(l, p, c).allowMemory(v)
 	}
 	return nil
 }
@@ -152,7 +158,7 @@ func (l *Limit) Restore(ctx context.Context, undo []byte) error {
 	if err := l.refusal.still(l.now()); err != nil {
 		return later(err)
 	}
-	if err := l.resize(ctx, p, c, goal.Value); err != nil {
+	if err := l.resize(ctx, p, c, goal.Value, u.Beside); err != nil {
 		if l.refusal.is(err) {
 			return later(err)
 		}
@@ -181,22 +187,21 @@ func (l *Limit) Hopeless(ctx context.Context) string {
 		most = deferFor
 	}
 	if pending := p.Condition("PodResizePending"); pending != nil {
-		switch {
-		case l.at.Request && (pending.Reason == "Infeasible" || waited >= most):
-			why := strings.ToLower(pending.Reason) + ": " + pending.Message
-			if !l.full.asked.Equal(l.asked) {
-				l.full.note(l.now(), float64(c.Resources.Requests[l.at.Resource]), why, pending.Reason == "Infeasible")
-				l.full.asked = l.asked
-			}
-			return why
-		case pending.Reason == "Infeasible":
-			l.tooMuch = float64(c.Resources.Limits[l.at.Resource])
-			l.from.policies().learn(l.now(), p, l.at.Resource, pending.Message)
-			return "infeasible: " + pending.Message
-		case waited >= most:
-			return "deferred: " + pending.Message
+		never := pending.Reason == "Infeasible"
+		if !never && waited < most {
+			return ""
 		}
-		return ""
+		why := strings.ToLower(pending.Reason) + ": " + pending.Message
+		asked := float64(l.of(&c.Resources)[l.at.Resource])
+		if remembers(l) && !l.full.asked.Equal(l.asked) {
+			l.full.note(l.now(), asked, why, never)
+			l.full.asked = l.asked
+		}
+		if never && !l.at.Request {
+			l.tooMuch = asked
+			l.from.policies().learn(l.now(), p, l.at.Resource, pending.Message)
+		}
+		return why
 	}
 	if doing := p.Condition("PodResizeInProgress"); doing != nil && doing.Reason == "Error" && waited >= errorFor {
 		return "error: " + doing.Message

@@ -18,6 +18,9 @@ type Cluster struct {
 	Watched func() (*kube.Cluster, error)
 	// Rules returns the configured options of a workload; it may be nil.
 	Rules func(kube.Ref) Options
+	// WorkingSet returns how many bytes of memory a container uses, as of a reading that is fresh; nil,
+	// or false: that is not known, and its memory is not lowered.
+	WorkingSet func(p *kube.Pod, container string) (float64, bool)
 
 	policies *policies
 }
@@ -30,6 +33,8 @@ type Options struct {
 	// AddLimits allows adding a limit to a container without one. It cannot be removed again: a
 	// restore sets what its node has.
 	AddLimits bool
+	// Follow says that the request of a Burstable pod follows its limit, in the ratio of the template.
+	Follow bool
 	// AllowZero lets the number of pods go to 0 and come back from it.
 	AllowZero bool
 	// StartValues says that new pods start with the present values of the other pods instead of
@@ -73,6 +78,8 @@ type facts interface {
 	own(uid string) int64
 	// watched returns the watched cluster; nil: only the object itself is known.
 	watched() (*kube.Cluster, error)
+	// workingSet returns how many bytes of memory a container uses; false: it is not known.
+	workingSet(p *kube.Pod, container string) (float64, bool)
 	// allocatable returns a node's capacity for pods.
 	allocatable(node, resource string) (float64, error)
 	// pace returns the rate limit for writes and the reads that they need, in requests a second.
@@ -87,6 +94,13 @@ type kept struct{ of Cluster }
 func (k kept) policies() *policies { return k.of.policies }
 
 func (k kept) watched() (*kube.Cluster, error) { return k.of.Watched() }
+
+func (k kept) workingSet(p *kube.Pod, container string) (float64, bool) {
+	if k.of.WorkingSet == nil {
+		return 0, false
+	}
+	return k.of.WorkingSet(p, container)
+}
 
 func (k kept) pod(ctx context.Context, at *location) (*kube.Pod, error) {
 	c, err := k.of.watched(ctx)

@@ -38,13 +38,16 @@ func (l *Limit) Status(ctx context.Context) *trimtab.KnobStatus {
 			out.Most = math.Min(limit, l.before.Value) // the pending request will be taken back
 		}
 	}
+	if full, why := l.full.bars(l.now(), l); full {
+		out.Most, out.By = limit, why
+	}
+	if _, why := containerOf(l, p, own).inUse(); why != "" {
+		out.Note = why
+	}
 	names := []string{"limits." + resource, "requests." + resource, resource}
 	switch {
 	case l.at.Request:
 		names, out.Note = names[1:], noteOf(p, own)
-		if until, why := l.full.bars(l.now()); until {
-			out.Most, out.By = limit, why
-		}
 	case p.Status.QOSClass != guaranteed:
 		names = names[:1]
 	}

@@ -45,6 +45,10 @@ func Of(kinds []actuator.Kind, cfg *config.Config, host string) (out []Declared,
 		if w.Knob.CPU != nil {
 			places[0].Cap = w.Knob.CPU.Cap
 		}
+		if m := w.Knob.Memory; m != nil && m.Runtime != nil {
+			kind, server := m.Runtime.Program()
+			places[0].At.Runtime = actuator.Runtime{Kind: kind, Address: server.Address, User: server.User, PasswordFile: server.PasswordFile, Wait: m.Runtime.Wait}
+		}
 		for _, d := range places {
 			d, err := d.probe(kinds, w)
 			if err != nil {

@@ -17,7 +17,7 @@
 // The first ten minutes of a process do not count in base_w and over_w. Their highest reading of the
 // last 8 days is a peak of its own, and while a process starts the need is at least that peak. If the
 // kernel kills a process for lack of memory, the need is for one day at least 1.2 times the limit at
-// the kill, plus the largest rise seen within a minute.
+// the kill, plus the largest rise seen within a minute, and the kill counts as a use of all of that limit.
 //
 // The working set leaves out page cache that the kernel holds for inactive, which a service may still
 // read again and again. If a group is full to its limit, and reads so many pages again within a minute
@@ -26,9 +26,13 @@
 // reads more files than fit gets no more than its operator gave it. A day later the limit may come down
 // again, and shows whether that has changed.
 //
-// [Learner.Growth] reports growth that does not stop. It compares the lowest readings of 24 intervals
-// of 1, 5 or 30 minutes: they rise significantly, do not level off, never fall back by more than a
-// tenth of the growth, and the use is above all earlier peaks. While that is so, the need is not learnt.
+// [Learner.Growth] reports growth that does not stop. Of the last six complete periods of 1, 3, 10, 30 or
+// 90 minutes it takes the lowest use: each is above every use that is older than four times these
+// periods, in the last 8 days, and together they rise by 5% or more, not by a single step. If periods are
+// exchangeable, six lows in a row are above n earlier ones with a probability of 1/C(n+6, 6): 2·10^-6
+// with a day of hours. Use is not exchangeable, so the rate of false reports is measured: trimtab-lab sim
+// memory. While a growth is reported, the need is not learnt, and what a process used since it began is
+// forgotten when the next one starts ([Learner.Leak]).
 //
 // Source: the order statistic is conformal prediction (Vovk et al., Algorithmic Learning in a
 // Random World, 2005) with a maximum as its quantile; the choice among windows by what they would

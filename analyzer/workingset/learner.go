@@ -2,6 +2,7 @@ package workingset
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
@@ -68,16 +69,22 @@ type Learner struct {
 	// KilledAt is when the kernel last killed a process for lack of memory; zero: never.
 	KilledAt time.Time `json:"killed_at"`
 	Rise     float64   `json:"rise,omitempty"`
+	// Leaks is since when its use has grown without an end, as the caller said; zero: it does not.
+	Leaks time.Time `json:"leaks,omitzero"`
 	// The oldest interval comes first.
 	Shorts []span   `json:"shorts,omitempty"`
 	Hours  []hour   `json:"hours,omitempty"`
-	Scales [3]scale `json:"scales"`
+	Scales [5]scale `json:"scales"`
 }
 
 // Need is how much memory an instance needs.
 type Need struct {
 	// Limit is the upper bound of the use, in bytes, and Peak the base in it.
 	Limit, Peak float64
+	// Highest is the highest use of the last 8 days, in the hour that began at HighestAt; zero: there is
+	// no complete start yet.
+	Highest   float64
+	HighestAt time.Time
 	// Window is the window whose bound is the least. History is the time between the first and the
 	// latest reading.
 	Window, History time.Duration
@@ -108,7 +115,7 @@ func (l *Learner) Take(at time.Time, use float64) {
 		}
 		return
 	}
-	for i, length := range intervals() {
+	for i, length := range lengths() {
 		l.Scales[i].take(at, length, use)
 	}
 	var over [4]float64
@@ -124,16 +131,54 @@ func (l *Learner) Take(at time.Time, use float64) {
 	l.enterHour(at, use, over)
 }
 
-// Start records that a new process started.
+// Start records that a new process started. What a leak of the one before used is forgotten.
 func (l *Learner) Start(at time.Time) {
 	l.Started = at
-	l.Scales = [3]scale{}
+	l.Scales = [5]scale{}
+	if l.Leaks.IsZero() {
+		return
+	}
+	l.Shorts = slices.DeleteFunc(l.Shorts, func(s span) bool { return s.Number >= number(l.Leaks, short) })
+	l.Hours = slices.DeleteFunc(l.Hours, func(h hour) bool { return h.Number >= number(l.Leaks, time.Hour) })
+	l.Leaks = time.Time{}
 }
 
-// Killed records that the kernel killed a process for lack of memory under a limit, in bytes.
+// Clone returns a copy that shares nothing.
+func (l *Learner) Clone() Learner {
+	c := *l
+	c.Shorts, c.Hours = slices.Clone(l.Shorts), slices.Clone(l.Hours)
+	for i := range c.Scales {
+		c.Scales[i].Periods = slices.Clone(l.Scales[i].Periods)
+	}
+	return c
+}
+
+// Leak records the growth that [Learner.Growth] returned for the limit in force: while there is one, what
+// is used is no need that outlives the process.
+func (l *Learner) Leak(now time.Time, g *Growth) {
+	switch {
+	case g == nil:
+		l.Leaks = time.Time{}
+	case l.Leaks.IsZero():
+		l.Leaks = now.Add(-g.Seen)
+	}
+}
+
+// Killed records that the kernel killed a process for lack of memory under a limit, in bytes. If the use
+// was not far from it, the process counts as having used all of the limit.
 func (l *Learner) Killed(at time.Time, limit float64) {
 	if !(limit > 0 && limit <= math.MaxFloat64) {
 		return
+	}
+	if at.Before(l.Last) {
+		at = l.Last
+	}
+	if len(l.Hours) > 0 && limit > l.Use && l.Use >= restart*limit {
+		var over [4]float64
+		for i := range over {
+			over[i] = limit - l.base(i, at)
+		}
+		l.enterHour(at, limit, over)
 	}
 	l.Floor, l.FloorEnds, l.KilledAt = math.Min(math.Max(l.Floor, limit*(1+asked)+l.Rise), math.MaxFloat64), at.Add(day), at
 	l.Start(at)
@@ -232,6 +277,11 @@ func (l *Learner) Need(now time.Time) (n Need, ok bool) {
 			n.Limit, n.Peak, n.Window = base+over, base, length
 		}
 	}
+	for i := range l.Hours {
+		if h := &l.Hours[i]; h.Number >= oldest && h.Most >= n.Highest {
+			n.Highest, n.HighestAt = h.Most, time.Unix(0, h.Number*int64(time.Hour)).UTC()
+		}
+	}
 	n.Limit += unseen * n.Peak * math.Max(0, 1-float64(n.History)/float64(day))
 	if l.starting(now) && now.Sub(l.StartAt) <= hours*time.Hour {
 		n.Limit = math.Max(n.Limit, l.StartPeak)
@@ -245,7 +295,7 @@ func (l *Learner) Need(now time.Time) (n Need, ok bool) {
 		n.Why = "it was watched for less than an hour"
 	case l.starting(now):
 		n.Why = "it started less than ten minutes ago"
-	case l.grows() != nil:
+	case l.grows(math.Inf(1)) != nil:
 		n.Why = "its use grows and does not stop"
 	}
 	n.Learnt = n.Why == ""
@@ -265,11 +315,11 @@ func (l *Learner) Validate() error {
 		lengths = lengths || i > 0 && l.Hours[i].Number <= l.Hours[i-1].Number
 	}
 	for i := range l.Scales {
-		lengths = lengths || len(l.Scales[i].Least) > points
-		for _, p := range l.Scales[i].Least {
-			numbers = append(numbers, p.Use)
+		lengths = lengths || len(l.Scales[i].Periods) > points
+		for _, p := range l.Scales[i].Periods {
+			numbers = append(numbers, p.Least)
 		}
-		numbers = append(numbers, l.Scales[i].Now.Use)
+		numbers = append(numbers, l.Scales[i].Now.Least)
 	}
 	for _, v := range numbers {
 		if !(v >= 0 && v <= math.MaxFloat64) {

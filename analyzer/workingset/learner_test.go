@@ -206,6 +206,39 @@ func TestALeakIsNamedTenMinutesBeforeItsKill(t *testing.T) {
 	}
 }
 
+func TestWhatALeakUsedIsForgottenWhenTheProcessRestarts(t *testing.T) {
+	for _, end := range []func(l *Learner, at time.Time){
+		func(l *Learner, at time.Time) { l.Start(at) },
+		func(l *Learner, at time.Time) { l.Killed(at, 1000) },
+	} {
+		var l Learner
+		at := play(&l, begin, 30*time.Hour, time.Minute, constant(400))
+		for since := time.Duration(0); since < 6*time.Hour-time.Minute; since += time.Minute {
+			l.Take(at.Add(since), 400+600*since.Hours()/6)
+			l.Leak(at.Add(since), l.Growth(1000))
+		}
+		at = at.Add(6 * time.Hour)
+		if n := need(t, &l, at); n.Learnt || l.Leaks.IsZero() || n.Limit < 900 {
+			t.Errorf("while it leaks: %+v", n)
+		}
+		end(&l, at)
+		at = play(&l, at, 26*time.Hour, time.Minute, constant(400))
+		if n := need(t, &l, at); !n.Learnt || n.Limit > 800 {
+			t.Errorf("a day after the restart: %+v", n)
+		}
+	}
+}
+
+func TestAKillAtItsLimitIsAUseOfThatLimit(t *testing.T) {
+	var l Learner
+	at := play(&l, begin, 30*time.Hour, time.Minute, constant(150))
+	l.Killed(at, 200)
+	at = play(&l, at, 30*time.Hour, time.Minute, constant(150))
+	if n := need(t, &l, at); n.Limit != 200 {
+		t.Errorf("%+v", n)
+	}
+}
+
 func TestWhatIsNoLeakIsNotNamed(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 3))
 	hours := func(d time.Duration) float64 { return d.Hours() }

@@ -21,8 +21,8 @@ import (
 
 // simServicesCmd is `trimtab-lab sim services`.
 type simServicesCmd struct {
-	Scenario cli.Names `help:"Loads to play: peaks, steps, doubling, slower, noise, burst, two-hosts; where the pool is too small at times: culprit, tight, unequal, over110, over132, over150, over200." default:"peaks" placeholder:"NAME,..."`
-	Policy   cli.Names `help:"Policies to run, side by side: weights (the kernel alone: one quota for all, equal weights), equal, proportional (knows the costs), oracle:OBJECTIVE (knows what comes), or an objective of the configuration, with :always if each has a quota (cap: always)." default:"weights,equal,proportional,njc,egalitarian,social" placeholder:"NAME,..."`
+	Scenario cli.Names `help:"Loads to play: peaks, steps, doubling, slower, noise, burst, two-hosts; where the pool is too small at times: culprit, tight, unequal, over110, over132, over150, over200; surge132, surge200 (with calm before and after)." default:"peaks" placeholder:"NAME,..."`
+	Policy   cli.Names `help:"Policies to run, side by side: weights (the kernel alone: one quota for all, equal weights), equal, proportional (knows the costs), oracle:OBJECTIVE (knows what comes), or an objective of the configuration, with :always if each has a quota (cap: always). With +gradient2, +envoy (limiters as published) or +gate (trimtab's) that stands before each service and refuses requests; an objective sets the limits of gates." default:"weights,equal,proportional,njc,egalitarian,social" placeholder:"NAME,..."`
 	Signal   cli.Names `help:"Where load and performance come from: spans (of senders that collect for 5 s, the default of OpenTelemetry), promql." default:"spans,promql" placeholder:"NAME,..."`
 	Seconds  int       `help:"Length of each run in seconds, 60 to 86400." default:"360"`
 	Seeds    int       `help:"Runs of each policy, 1 to 1000." default:"3"`
@@ -59,7 +59,8 @@ func (c *simServicesCmd) Run(ctx context.Context, t terminal) error {
 }
 
 func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scenario) error {
-	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+	w, refusing := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0), newRefusing(s)
+	s.Gated = slices.ContainsFunc(c.Policy, func(p string) bool { return strings.Contains(p, "+") })
 	fmt.Fprintf(w, "%s: %g cores, %d s, mean of %s\nPOLICY\tSIGNAL\tIN TIME", s.Name, s.Pool, s.Seconds, view.Count(c.Seeds, "seed"))
 	for i := range s.Services {
 		fmt.Fprintf(w, "\t%s", strings.ToUpper(s.Services[i].Name))
@@ -74,7 +75,7 @@ func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scena
 	fmt.Fprintln(w)
 	for _, policy := range c.Policy {
 		signals := c.Signal
-		if slices.Contains(services.Rules(), policy) {
+		if services.IsRule(policy) {
 			signals = []string{"–"}
 		}
 		for _, signal := range signals {
@@ -102,6 +103,7 @@ func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scena
 				}
 			}
 			row(w, s, policy, signal, runs)
+			refusing.row(policy, signal, runs)
 			if c.Coverage {
 				fmt.Fprint(w, coverage(&covered))
 			}
@@ -109,7 +111,10 @@ func (c *simServicesCmd) play(ctx context.Context, t terminal, s *services.Scena
 		}
 	}
 	fmt.Fprintln(w)
-	return w.Flush()
+	if err := w.Flush(); err != nil || !s.Gated {
+		return err
+	}
+	return refusing.print(t.out)
 }
 
 // row prints what a policy came to, without the end of the line.
@@ -178,6 +183,7 @@ func (c *simServicesCmd) one(s *services.Scenario, policy, signal string, seed u
 // configuration file which an operator would write for the scenario.
 func (c *simServicesCmd) loop(s *services.Scenario, policy, signal string) (cluster.Config, error) {
 	var b strings.Builder
+	policy, gate := strings.CutSuffix(policy, "+"+services.Gate)
 	policy, quotas := strings.CutSuffix(policy, ":"+config.CapAlways)
 	cpu := "{}" // which is shared by weight
 	if quotas {
@@ -186,7 +192,11 @@ func (c *simServicesCmd) loop(s *services.Scenario, policy, signal string) (clus
 	fmt.Fprintf(&b, "pool: {cpu: %g}\nobjective: %s\n%s\nworkloads:\n", s.Pool, policy, c.Config)
 	for i := range s.Services {
 		v := &s.Services[i]
-		fmt.Fprintf(&b, "  - name: %s\n    mode: act\n    knob: {cgroup: sim/%s, cpu: %s}\n", v.Name, v.Name, cpu)
+		limit := ""
+		if gate {
+			limit = fmt.Sprintf(", concurrency: {gate: unix:/sim/%s}", v.Name)
+		}
+		fmt.Fprintf(&b, "  - name: %s\n    mode: act\n    knob: {cgroup: sim/%s, cpu: %s%s}\n", v.Name, v.Name, cpu, limit)
 		if signal == "spans" {
 			fmt.Fprintf(&b, "    slo: {latency: %gs, fraction: %g}\n", v.Latency, v.Fraction)
 		} else {

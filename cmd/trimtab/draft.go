@@ -212,7 +212,9 @@ func (d *draft) add(format string, args ...any) {
 // workload writes one service.
 func (d *draft) workload(row *view.Row) {
 	d.add("")
-	lines, recommends := view.Draft(row, d.group(row.Name), d.cores)
+	at := view.DraftKnob{Group: d.group(row.Name), Cores: d.cores}
+	at.Memory, at.Why = d.memory(at.Group)
+	lines, recommends := view.Draft(row, at)
 	d.lines = append(d.lines, lines...)
 	if recommends {
 		d.knobs++

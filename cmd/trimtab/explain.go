@@ -56,6 +56,9 @@ func printExplanation(w io.Writer, e *view.Explanation) {
 	x.shed()
 	x.change()
 	x.expected()
+	for _, text := range x.Memory {
+		x.add("memory", "%s", text)
+	}
 	x.inputs()
 	x.signals()
 	x.alternatives()

@@ -12,6 +12,7 @@ import (
 type initCmd struct {
 	Draft   initDraftCmd   `cmd:"" default:"withargs" help:"Draft a configuration from what is there: services in the spans of a running trimtab, control groups, metrics of Prometheus."`
 	Cluster initClusterCmd `cmd:"" help:"Write what a cluster needs to run each role as its own process: NATS servers, permissions, certificates, systemd units."`
+	HAProxy initHAProxyCmd `cmd:"" name:"haproxy" help:"Print the lines of haproxy.cfg by which HAProxy refuses requests by class, for a workload with concurrency.haproxy.map."`
 }
 
 // initClusterCmd is `trimtab init cluster`.

@@ -26,17 +26,23 @@ type replayCmd struct {
 	Capacity  float64   `help:"Capacity of the pool, to try a larger or smaller one. Default: that of the configuration; for autoscalers unlimited." placeholder:"AMOUNT"`
 	Output    string    `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
 	replayPods
+	replayUsage
 }
 
 // Example is shown by --help.
 func (replayCmd) Example() string {
 	return "trimtab replay /var/lib/trimtab/recordings --config.file trimtab.yml --policy egalitarian\n" +
 		"trimtab replay /var/lib/trimtab/recordings --config.file trimtab.yml --policy hpa,keda,vpa,trimtab --hpa hpa.yaml --plot figures\n" +
-		"trimtab replay requests-per-minute.csv.gz --policy hpa,trimtab --hpa hpa.yaml --cost 20ms --slo-latency 200ms --learn 24h"
+		"trimtab replay requests-per-minute.csv.gz --policy hpa,trimtab --hpa hpa.yaml --cost 20ms --slo-latency 200ms --learn 24h\n" +
+		"trimtab replay memory.csv --usage-of memory --limit 4                  # time,instance,bytes: trimtab, VPA, the limit of 4 GiB, ...\n" +
+		"trimtab replay /var/lib/trimtab/recordings --usage-of memory --policy vpa,trimtab,limit"
 }
 
 // Run replays and prints the result.
 func (c *replayCmd) Run(ctx context.Context, t terminal) error {
+	if c.Of != "none" {
+		return c.usage(ctx, t)
+	}
 	if c.compares() {
 		return c.compare(ctx, t)
 	}

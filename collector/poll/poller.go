@@ -156,7 +156,9 @@ func (p *Poller) Round(ctx context.Context) {
 	}
 	at := time.Now().Round(0).UTC()
 	for _, s := range all {
-		s.Time = at
+		if s.Time.IsZero() {
+			s.Time = at
+		}
 		if p.repeats(s) {
 			continue
 		}

@@ -31,6 +31,9 @@ type Query struct {
 	// Requests is PromQL for the number of requests over which a performance was taken; "":
 	// unknown.
 	Requests string
+	// Pods says that each series is of the pod that its label pod names, which is an instance; Counter,
+	// that the values count events, of which those since the answer before are told.
+	Pods, Counter bool
 }
 
 // Config has the server, the queries and the interval.
@@ -75,6 +78,8 @@ type state struct {
 	until         time.Time
 	missing       string // why the last answer was none, to log changes only
 	warned        string
+	// counters are those of a query for pods.
+	counters counters
 }
 
 // Open checks the configuration and makes the HTTP client; it sends no query yet. The error is
@@ -311,6 +316,9 @@ func (c *Collector) numbers(ctx context.Context, q *Query, s *state, expr string
 	r, err := c.ask(ctx, q, s, expr)
 	if err != nil {
 		return nil, err
+	}
+	if q.Pods {
+		return r.pods(q, &s.counters)
 	}
 	return r.numbers()
 }

@@ -23,11 +23,19 @@ const draftLong = 20 * time.Hour
 // weight.
 const MakeGroup = "put the control groups of the pool's workloads, and nothing else, below one group: Slice=shop.slice in their units, --cgroup-parent of containers, or mkdir; then name them in their knobs"
 
+// DraftKnob is where a service's limits are, as far as was found. Memory is a key of the knob, with a comma
+// before it, and Why its reason; "": the memory is not known.
+type DraftKnob struct {
+	Group       string
+	Cores       float64
+	Memory, Why string
+}
+
 // Draft returns what a configuration may say of a service that was found in spans, as
-// lines of a list of workloads; each has its reason. group is the control group that is
-// named like the service, and cores what its host has; without them, or with too few
+// lines of a list of workloads; each has its reason. at is the control group that is
+// named like the service, with the cores that its host has; without them, or with too few
 // requests for an SLO, the draft only watches. recommends: the draft does more than that.
-func Draft(row *Row, group string, cores float64) (lines []string, recommends bool) {
+func Draft(row *Row, at DraftKnob) (lines []string, recommends bool) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	load := "no load yet"
 	if row.Load != nil {
@@ -43,13 +51,13 @@ func Draft(row *Row, group string, cores float64) (lines []string, recommends bo
 	}
 	slo, drafted := draftSLO(row)
 	add("    %s", slo)
-	knob := group != "" && cores > 0
+	knob := at.Group != "" && at.Cores > 0
 	if knob {
 		comment := ""
 		if !drafted {
 			comment = "# "
 		}
-		add("    %sknob: {cgroup: %s, cpu: {max: %v}} # the control group of that name; max is all that there is", comment, DraftText(group), cores)
+		add("    %sknob: {cgroup: %s, cpu: {max: %v}%s} # the control group of that name; max is all that there is%s", comment, DraftText(at.Group), at.Cores, at.Memory, at.Why)
 	}
 	switch {
 	case knob && drafted:

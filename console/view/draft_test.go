@@ -24,7 +24,7 @@ func TestADraftReadsAsTheServiceWhateverItIsCalled(t *testing.T) {
 		if rapid.Bool().Draw(t, "measured") {
 			row.Observed = seen(rapid.Float64Range(1, 1e6).Draw(t, "requests"), 30*time.Millisecond, 33*time.Millisecond)
 		}
-		lines, _ := Draft(&row, "", 0)
+		lines, _ := Draft(&row, DraftKnob{})
 		var read struct{ Workloads []map[string]any }
 		if err := yaml.Unmarshal([]byte("workloads:\n"+strings.Join(lines, "\n")), &read); err != nil {
 			t.Fatalf("%v in\n%s", err, strings.Join(lines, "\n"))
@@ -55,7 +55,7 @@ func seen(requests float64, p95, upper time.Duration) *trimtab.Observed {
 
 func TestADraftProposesTheUpperBoundWithAMarginAndSaysWhatItSaw(t *testing.T) {
 	row := Row{Name: "shop", Observed: seen(1440, 30*time.Millisecond, 33400*time.Microsecond)}
-	lines, recommends := Draft(&row, "shop.service", 4)
+	lines, recommends := Draft(&row, DraftKnob{Group: "shop.service", Cores: 4})
 	text := strings.Join(lines, "\n")
 	for _, want := range []string{
 		"\n    slo: {latency: 75ms, fraction: 0.95} # saw 1440 requests in 12m, at 2 requests/s on average and 4 at most: " +
@@ -138,7 +138,7 @@ func TestADraftAfterLessThanADayWarnsOfOtherHours(t *testing.T) {
 	for seenFor, want := range map[time.Duration]bool{time.Minute: true, 19 * time.Hour: true, 21 * time.Hour: false} {
 		row := Row{Name: "shop", Observed: seen(1440, 30*time.Millisecond, 33*time.Millisecond)}
 		row.Observed.To = row.Observed.From.Add(seenFor)
-		if lines, _ := Draft(&row, "", 0); strings.Contains(strings.Join(lines, "\n"), warning) != want {
+		if lines, _ := Draft(&row, DraftKnob{}); strings.Contains(strings.Join(lines, "\n"), warning) != want {
 			t.Errorf("%v: %s", seenFor, lines)
 		}
 	}
@@ -152,7 +152,7 @@ func TestADraftAfterTooFewRequestsIsMarkedAsAGuessAndOnlyWatches(t *testing.T) {
 		"a guess: the number of requests is not known": {Name: "shop", Latency: map[string]trimtab.Seconds{"p95": .03}},
 	} {
 		for _, group := range []string{"", "shop.service"} {
-			lines, recommends := Draft(&row, group, 4)
+			lines, recommends := Draft(&row, DraftKnob{Group: group, Cores: 4})
 			text := strings.Join(lines, "\n")
 			if recommends || !strings.Contains(text, "\n    # slo: {latency: ") || !strings.Contains(text, why) || !strings.Contains(text, "\n    mode: off #") || strings.Contains(text, "\n    knob:") {
 				t.Errorf("no %q in\n%s", why, text)

@@ -28,7 +28,7 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 		Choice:    Choice{Bounds: []float64{}, Binding: trimtab.Binding{Kind: codes.BindingNone}, Alternatives: []trimtab.Alternative{}, Mode: s.Mode},
 		Condition: m.condition(s, &row), Holds: m.holds(s, &row), Learnt: m.learnt(s, &row, observations)}
 	if row.Code == Discovered {
-		e.Draft, _ = Draft(&row, "", 0)
+		e.Draft, _ = Draft(&row, DraftKnob{})
 	}
 	if s.estimate.Value != nil {
 		e.Inputs, e.Counters, e.Model = s.inputs(now), s.estimate.Value.CountersAt(now), s.estimate.Value.Model
@@ -78,6 +78,7 @@ func (m *moment) learnt(s *state, row *Row, observations int) Learnt {
 	l := Learnt{Reports: row.Reports, Observations: s.observations(min(max(observations, 0), MaxObservations))}
 	if s.estimate.Value != nil {
 		l.Curve, l.Forecast, l.LoadAge, l.LoadStale = s.estimate.Value.Curve, s.estimate.Value.Load, row.LoadAge, row.LoadStale
+		l.Memory = memoryOf(s.estimate.Value.Memory)
 	}
 	l.Contributions = s.contributions.Fresh(m.now, max(contributionsLast, 3*m.round))
 	return l

@@ -127,4 +127,7 @@ type Learnt struct {
 	// Contributions say what its components add to the tail of its latency; none
 	// without an SLO of latency or without spans.
 	Contributions *colocation.Contributions `json:"contributions,omitempty"`
+	// Memory says which memory limits follow from what instances used, and why: of the instance whose
+	// limit is furthest from that, and of those that grow without an end.
+	Memory []string `json:"memory,omitempty"`
 }

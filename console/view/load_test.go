@@ -33,7 +33,7 @@ func TestALoadThatIsOldIsSaidToBeStaleWithItsAge(t *testing.T) {
 	if !e.LoadStale || *e.LoadAge != 3600 {
 		t.Errorf("explain: %v, %v", e.LoadStale, e.LoadAge)
 	}
-	if lines, _ := Draft(&gone, "", 0); !strings.Contains(lines[0], "32.7 requests per second 60 min ago, and none seen since") {
+	if lines, _ := Draft(&gone, DraftKnob{}); !strings.Contains(lines[0], "32.7 requests per second 60 min ago, and none seen since") {
 		t.Errorf("draft: %s", lines[0])
 	}
 	unanswered := tell(2*time.Hour, nil, "the answer is partial: a store is away")

@@ -67,6 +67,9 @@ func (v *Model) reportOn(r *Report, name string, gaps *gaps) {
 	}
 	w.HeldBy, w.Advised = s.besides(spans, v.config.Resource, r.To)
 	w.Budget = s.budgetOver(spans, r.To)
+	if s.estimate.Value != nil {
+		w.Memory = memoryWorth(s.estimate.Value.Memory)
+	}
 	r.Total.add(&w.Worth)
 	r.Workloads = append(r.Workloads, w)
 	r.Incidents = append(r.Incidents, s.incidents(spans, r.To, v.config.Round)...)

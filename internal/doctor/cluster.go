@@ -54,6 +54,9 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 		if kind == kubernetes.PodsKind {
 			c.resize(ctx, version)
 		}
+		if w.Knob.Sized(&cfg.Pool) {
+			needs.Metrics, needs.Kubelets = cfg.Kubernetes.Memory == config.MemoryByMetrics, cfg.Kubernetes.Memory == config.MemoryByKubelet
+		}
 		c.workload(ctx, w)
 	}
 	for _, right := range needs.Rights() {
@@ -61,11 +64,14 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 		switch {
 		case err != nil:
 			return err
-		case !allowed && right.Resource == "nodes":
+		case !allowed && right.Resource == "nodes" && right.Subresource == "":
 			fmt.Fprintf(out, "not allowed to %s: what nodes have is not known, all else works\n", right)
 		case !allowed:
 			c.bad("not allowed to %s: see deploy/kubernetes", right)
 		}
+	}
+	if needs.Metrics {
+		c.metrics(ctx)
 	}
 	for _, namespace := range needs.Namespaces {
 		c.objectives(ctx, namespace)
@@ -121,6 +127,16 @@ func (c *clusterCheck) resize(ctx context.Context, v kube.Version) {
 		c.bad("no pods/resize: limits of running pods can be changed from Kubernetes 1.33 on, this is %s", v)
 	case v.Major == 1 && v.Minor == 33:
 		fmt.Fprintf(c.out, "Kubernetes %s: a memory limit may rise and not fall again, which it may from 1.34 on: a restore leaves it, unless resizePolicy restarts the container\n", v)
+	}
+}
+
+// metrics says whether the resource metrics API tells the memory of pods.
+func (c *clusterCheck) metrics(ctx context.Context) {
+	switch has, err := c.client.Serves(ctx, "metrics.k8s.io", "v1beta1", "pods", "list"); {
+	case err != nil:
+		c.bad("whether there is metrics.k8s.io cannot be told: %v", err)
+	case !has:
+		c.bad("no metrics.k8s.io, so what pods use of memory is not known: install metrics-server, or write kubernetes: {memory: kubelet}")
 	}
 }
 

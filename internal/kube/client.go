@@ -293,6 +293,10 @@ const maxAnswer = 4 << 20
 
 // raw decodes the answer of a path of the server that is not an object.
 func (c *Client) raw(ctx context.Context, path string, out any) error {
+	return c.rawUpTo(ctx, maxAnswer, path, out)
+}
+
+func (c *Client) rawUpTo(ctx context.Context, most int64, path string, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	at := *c.base
@@ -314,7 +318,7 @@ func (c *Client) raw(ctx context.Context, path string, out any) error {
 	case answer.StatusCode != http.StatusOK:
 		return fmt.Errorf("ask %s: %s: %w", path, answer.Status, trimtab.ErrStale)
 	}
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(out); err != nil {
+	if err := json.NewDecoder(io.LimitReader(answer.Body, most)).Decode(out); err != nil {
 		return fmt.Errorf("read %s: %w", path, err)
 	}
 	return nil

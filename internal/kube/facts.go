@@ -421,5 +421,24 @@ func (w *Cluster) Resizable() error {
 	return nil
 }
 
+// LowersMemory reports whether the server lowers a memory limit of a running container without a
+// restart, which it does from 1.34 on; false: it does not, or its version is not known yet.
+func (w *Cluster) LowersMemory() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.version.Major > 1 || w.version.Major == 1 && w.version.Minor >= 34
+}
+
+// FollowPods calls seen with each watched pod as it is now, then after each change, and with the last
+// state of one that was deleted, until unfollow is called. Calls may overlap, and must be short. One
+// follower is possible at a time.
+func (w *Cluster) FollowPods(seen func(*Pod)) (unfollow func()) {
+	for _, p := range slices.Collect(w.tables.pods.in("")) {
+		seen(p)
+	}
+	w.tables.pods.followed.Store(&seen)
+	return func() { w.tables.pods.followed.CompareAndSwap(&seen, nil) }
+}
+
 // Before reports whether one version of an object is before another.
 func Before(a, b string) bool { return newer(b, a) }

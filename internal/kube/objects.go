@@ -175,8 +175,32 @@ type ContainerStatus struct {
 	// Allocated has the requests that the node has accepted for it.
 	Allocated List `json:"allocatedResources"`
 	State     struct {
-		Running *struct{} `json:"running"`
+		Running    *struct{}   `json:"running"`
+		Terminated *Terminated `json:"terminated"`
 	} `json:"state"`
+	// LastState is how the container before this one ended.
+	LastState struct {
+		Terminated *Terminated `json:"terminated"`
+	} `json:"lastState"`
+}
+
+// Terminated is how a container ended.
+type Terminated struct {
+	ContainerID string `json:"containerID"`
+	ExitCode    int64  `json:"exitCode"`
+	Reason      string `json:"reason"`
+	FinishedAt  string `json:"finishedAt"`
+}
+
+// OOMKilled is the reason of a container that the kernel killed for lack of memory.
+const OOMKilled = "OOMKilled"
+
+// Ended returns how the container of a name ended last; nil: it is the first one, and runs.
+func (s *ContainerStatus) Ended() *Terminated {
+	if s.State.Terminated != nil {
+		return s.State.Terminated
+	}
+	return s.LastState.Terminated
 }
 
 // Over reports whether the pod has ended and uses nothing any more.
@@ -252,6 +276,15 @@ type Node struct {
 	Status struct {
 		Allocatable List        `json:"allocatable"`
 		Conditions  []Condition `json:"conditions"`
+		Addresses   []struct {
+			Type    string `json:"type"`
+			Address string `json:"address"`
+		} `json:"addresses"`
+		DaemonEndpoints struct {
+			Kubelet struct {
+				Port int `json:"Port"`
+			} `json:"kubeletEndpoint"`
+		} `json:"daemonEndpoints"`
 	} `json:"status"`
 }
 

@@ -8,6 +8,8 @@ type Needs struct {
 	Namespaces []string
 	// Resize and Scale say which are used.
 	Resize, Scale bool
+	// Metrics and Kubelets say from where the memory of pods is read.
+	Metrics, Kubelets bool
 	// Events says that it writes events on workloads, Recommend that it writes the status of VPAs.
 	Events, Recommend bool
 	// Starts is the namespace and name of the ConfigMap with start values; "": none.
@@ -32,6 +34,9 @@ func (n *Needs) Rights() (all []Right) {
 		for _, r := range []Resource{pods(), deployments(), statefulsets(), replicasets(), hpas(), budgets(), quotas(), ranges(), scaledObjects(), vpas()} {
 			add(of(r, ""), "list", "watch")
 		}
+		if n.Metrics {
+			add(Right{Group: "metrics.k8s.io", Resource: "pods", Namespace: namespace}, "list")
+		}
 		if n.Resize {
 			add(of(pods(), "resize"), "patch")
 		}
@@ -54,6 +59,9 @@ func (n *Needs) Rights() (all []Right) {
 		}
 	}
 	add(Right{Resource: "nodes"}, "list", "watch")
+	if n.Kubelets {
+		add(Right{Resource: "nodes", Subresource: "stats"}, "get")
+	}
 	if n.Journal != "" {
 		add(Right{Resource: "configmaps", Namespace: n.Journal}, "create")
 		add(Right{Resource: "configmaps", Namespace: n.Journal, Name: n.JournalName}, "get", "update")

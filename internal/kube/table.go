@@ -32,6 +32,10 @@ type table[T any, P object[T]] struct {
 	// changes counts the changes of several tables of a cluster.
 	changes *atomic.Uint64
 
+	// followed is called with each object that changed, and with the last state of one that was
+	// deleted.
+	followed atomic.Pointer[func(P)]
+
 	mu  sync.RWMutex
 	all map[key]P
 	// broken counts objects that could not be read.
@@ -77,14 +81,23 @@ func (t *table[T, P]) put(o P) {
 	m := o.meta()
 	k := key{m.Namespace, m.Name}
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	old := t.all[k]
 	if old != nil && old.meta().UID == m.UID && newer(old.meta().ResourceVersion, m.ResourceVersion) {
+		t.mu.Unlock()
 		return
 	}
 	t.all[k] = o
+	t.mu.Unlock()
 	if !t.alike(old, o) {
 		t.changes.Add(1)
+		t.tell(o)
+	}
+}
+
+// tell passes an object to the follower.
+func (t *table[T, P]) tell(o P) {
+	if f := t.followed.Load(); f != nil && o != nil {
+		(*f)(o)
 	}
 }
 
@@ -193,6 +206,7 @@ func (s side[T, P]) Delete(obj any) error {
 		return nil
 	}
 	k := key{u.GetNamespace(), u.GetName()}
+	s.tell(s.read(obj))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if old := s.all[k]; old != nil && old.meta().UID == string(u.GetUID()) {

@@ -52,8 +52,10 @@ type Cluster struct {
 	lived time.Time
 	// late is added to the age of everything, for tests.
 	late time.Duration
-	// resize says whether the server has pods/resize; nil: unknown.
-	resize *bool
+	// resize says whether the server has pods/resize; nil: unknown. version is the server's last
+	// answer to a beat.
+	resize  *bool
+	version Version
 	// own counts the generations of pods that this process made, by uid.
 	own    map[string]int64
 	index  *index
@@ -187,9 +189,9 @@ func (w *Cluster) awaitKind(ctx context.Context, r Resource, l *life) bool {
 // live sends the heartbeats.
 func (w *Cluster) live(ctx context.Context) {
 	for {
-		if _, err := w.Version(ctx); err == nil {
+		if version, err := w.Version(ctx); err == nil {
 			w.mu.Lock()
-			w.lived = w.now()
+			w.lived, w.version = w.now(), version
 			told := w.resize != nil
 			w.mu.Unlock()
 			if !told {

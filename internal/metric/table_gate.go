@@ -6,6 +6,12 @@ func GateRows() []Row {
 	return []Row{
 		{Name: "trimtab_gate_requests_total", Type: Counter, Labels: []string{"workload", "class", "outcome"},
 			Help: "Requests that ended at a gate, by what came of them: in_time, late, failed (a server error or no service), abandoned by the client, refused"},
+		{Name: "trimtab_gate_refused_total", Type: Counter, Labels: []string{"workload", "class", "reason"},
+			Help: "Refused requests by what they waited for: limit, for others in service to be answered; rate, for a rate that was set from outside"},
+		{Name: "trimtab_gate_brownout_total", Type: Counter, Labels: []string{"workload", "class"},
+			Help: "Requests that were passed on with the brownout header, which asks the service for a cheaper answer"},
+		{Name: "trimtab_gate_rate", Type: Gauge, Labels: []string{"workload"},
+			Help: "Requests that the gate admits per second at most, by the rates set for all classes; +Inf without one"},
 		{Name: "trimtab_gate_limit", Type: Gauge, Labels: []string{"workload"},
 			Help: "Requests that the gate lets be in service at one time"},
 		{Name: "trimtab_gate_in_flight", Type: Gauge, Labels: []string{"workload"},

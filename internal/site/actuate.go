@@ -46,7 +46,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	if hasCluster(all) {
 		ofCluster(&c, cfg, cluster)
 	}
-	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), addsLimits(cfg), margins)
+	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), optionsOfCluster(cfg), podsOf(cfg), margins)
 	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
 	own := turns{cfg.Pool.Name, locks, all, supervise.KeyOf(above, cfg.Fast.Acts(), cfg.Fast.Parent, cfg.Actuator.CgroupRoot)}
 	var heir *turns // the knobs of the actuator that replaces this one at a reload
@@ -81,7 +81,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		}, nil
 	}
 	if hasCluster(all) {
-		start = s.cluster.with(cfg, cluster, s.process.Logger, start)
+		start = s.withCluster(cfg, cluster, s.process.Logger, start)
 	}
 	return []supervise.Part{{Name: "actuator", Key: key, Start: start, Built: &own, Leaves: func(next any) { heir, _ = next.(*turns) }}}, nil
 }

@@ -3,6 +3,7 @@ package site
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -30,6 +31,8 @@ import (
 // watchedCluster is the Kubernetes cluster that a part watches; nil: none does yet.
 type watchedCluster struct {
 	atomic.Pointer[kube.Cluster]
+	// usage is what its containers use of memory; nil: that is not read.
+	usage atomic.Pointer[names.Usage]
 }
 
 // of returns the cluster of a configuration, usable once it is watched.
@@ -42,18 +45,19 @@ func (w *watchedCluster) of(cfg *config.Config) kubernetes.Cluster {
 			}
 			return kinds.NoCluster()
 		},
-		Rules: rulesOfCluster(cfg),
+		Rules:      rulesOfCluster(cfg),
+		WorkingSet: w.workingSet,
 	}
 }
 
 // rulesOfCluster returns the configured options for workloads of the cluster, without their bounds.
 func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
-	adds, zero, weighs := map[kube.Ref]bool{}, map[kube.Ref]bool{}, map[kube.Ref]bool{}
+	adds, zero, weighs, follow := map[kube.Ref]bool{}, map[kube.Ref]bool{}, map[kube.Ref]bool{}, map[kube.Ref]bool{}
 	for i := range cfg.Workloads {
 		if t := cfg.Workloads[i].Knob.Kubernetes; t != nil {
 			kind, name := t.Workload()
 			ref := kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}
-			adds[ref] = t.AddLimits
+			adds[ref], follow[ref] = t.AddLimits, t.Requests == config.RequestsFollow
 			weighs[ref] = cfg.Workloads[i].Knob.CPU != nil && cfg.Workloads[i].Knob.CPU.Cap == config.CapNever
 			zero[ref] = cfg.Workloads[i].Knob.Replicas != nil && cfg.Workloads[i].Knob.Replicas.AllowZero
 		}
@@ -61,16 +65,16 @@ func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
 	all := kubernetes.Options{StartValues: cfg.Exporters.Kubernetes.StartValues != "", RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout}
 	return func(r kube.Ref) kubernetes.Options {
 		o := all
-		o.AddLimits, o.AllowZero, o.Weighs = adds[r], zero[r], weighs[r]
+		o.AddLimits, o.AllowZero, o.Weighs, o.Follow = adds[r], zero[r], weighs[r], follow[r]
 		return o
 	}
 }
 
-// addsLimits lists the workloads whose containers may get a limit that they did not have.
-func addsLimits(cfg *config.Config) (all []string) {
+// optionsOfCluster lists the workloads that have options of their own.
+func optionsOfCluster(cfg *config.Config) (all []string) {
 	for i := range cfg.Workloads {
-		if w := &cfg.Workloads[i]; w.Knob.Kubernetes != nil && w.Knob.Kubernetes.AddLimits {
-			all = append(all, w.Name)
+		if w := &cfg.Workloads[i]; w.Knob.Kubernetes != nil && (w.Knob.Kubernetes.AddLimits || w.Knob.Kubernetes.Requests != "") {
+			all = append(all, fmt.Sprint(w.Name, w.Knob.Kubernetes.AddLimits, w.Knob.Kubernetes.Requests))
 		}
 	}
 	return all
@@ -255,13 +259,19 @@ func RestoreCluster(ctx context.Context, cfg *config.Config) (actuator.Report, e
 	return report, err
 }
 
-// with returns a start function that first starts to watch the cluster.
-func (w *watchedCluster) with(cfg *config.Config, of kubernetes.Cluster, log *slog.Logger, start func(context.Context) (func() error, error)) func(context.Context) (func() error, error) {
+// with returns a start function that first starts to watch the cluster, and what its containers use.
+func (s *stages) withCluster(cfg *config.Config, of kubernetes.Cluster, log *slog.Logger, start func(context.Context) (func() error, error)) func(context.Context) (func() error, error) {
 	return func(ctx context.Context) (func() error, error) {
-		unwatch, err := w.watch(ctx, cfg, of, log)
+		unwatch, err := s.cluster.watch(ctx, cfg, of, log)
 		if err != nil {
 			return nil, err
 		}
+		unread, err := s.readPods(ctx, cfg)
+		if err != nil {
+			return nil, errors.Join(err, unwatch())
+		}
+		watch := unwatch
+		unwatch = func() error { return errors.Join(unread(), watch()) }
 		stop, err := start(ctx)
 		if err != nil {
 			return nil, errors.Join(err, unwatch())

@@ -66,7 +66,7 @@ func (s *stages) partsOf(cfg *config.Config) ([]supervise.Part, error) {
 		build func(*config.Config) ([]supervise.Part, error)
 		jobs  bool // it also serves best-effort jobs
 	}{
-		{"", s.exportParts, false}, {natsbus.Agent, s.actuatorPart, false}, {natsbus.Agent, s.beside.JobsPart, true}, {natsbus.Agent, s.beside.TasksPart, true},
+		{"", s.exportParts, false}, {natsbus.Agent, s.actuatorPart, false}, {natsbus.Agent, s.classParts, false}, {natsbus.Agent, s.beside.JobsPart, true}, {natsbus.Agent, s.beside.TasksPart, true},
 		{natsbus.Planner, s.plannerPart, false}, {natsbus.Planner, s.batchPart, true},
 		{natsbus.Analyzer, s.learnPart, false}, {natsbus.Analyzer, s.pathParts, false}, {natsbus.Collector, s.queryPart, false},
 		{natsbus.Agent, s.groupPart, false}, {natsbus.Agent, s.monitorPart, false},
@@ -314,7 +314,8 @@ func (s *stages) receiverParts(cfg *config.Config) ([]supervise.Part, error) {
 	if c := cfg.Sockets; len(c.Components) > 0 {
 		out = append(out, supervise.Part{Name: "sockets", Key: supervise.KeyOf(key, c), Start: func(ctx context.Context) (func() error, error) { return s.startSockets(ctx, c, sink) }})
 	}
-	return out, nil
+	refusals, err := s.refusalParts(cfg, sink)
+	return append(out, refusals...), err
 }
 
 // startSockets traces programs without instrumentation. A host that cannot reports why, and the

@@ -60,6 +60,20 @@ func Queries(cfg *config.Config) []prometheus.Query {
 			}
 			out = append(out, query)
 		}
+		if t := w.Knob.Kubernetes; t != nil && w.Knob.Sized(&cfg.Pool) && cfg.Kubernetes.Memory == config.MemoryByPrometheus {
+			out = append(out, podQueries(w.Name, t)...)
+		}
 	}
 	return out
+}
+
+// podQueries are the queries for the memory of a workload's pods, by the names of cAdvisor. A limit of
+// 0 is none.
+func podQueries(workload string, t *config.KubernetesTarget) []prometheus.Query {
+	labels := "{" + t.Matchers() + "}"
+	return []prometheus.Query{
+		{Workload: workload, Quantity: quantity.MemoryLimit, Expr: "container_spec_memory_limit_bytes" + labels + " > 0", Pods: true},
+		{Workload: workload, Quantity: quantity.WorkingSet, Expr: "container_memory_working_set_bytes" + labels, Pods: true},
+		{Workload: workload, Quantity: quantity.OOMKills, Expr: "container_oom_events_total" + labels, Pods: true, Counter: true},
+	}
 }

@@ -25,3 +25,17 @@ func TestAPerformanceIsAskedForWithItsNumberOfRequests(t *testing.T) {
 		t.Errorf("within %v", got)
 	}
 }
+
+func TestTheMemoryOfPodsIsAskedForOnlyWherePrometheusIsToTellIt(t *testing.T) {
+	cfg := &config.Config{Workloads: []config.Workload{{Name: "shop", Knob: config.Knob{Memory: &config.MemoryBounds{Max: 1 << 30},
+		Kubernetes: &config.KubernetesTarget{Namespace: "prod", Deployment: "shop"}}}}}
+	if got := Queries(cfg); len(got) != 0 {
+		t.Errorf("%+v", got)
+	}
+	cfg.Kubernetes.Memory = config.MemoryByPrometheus
+	want := `{namespace="prod",pod=~"shop-[a-z0-9]+-[a-z0-9]+",container!="",container!="POD"}`
+	got := Queries(cfg)
+	if len(got) != 3 || got[1].Expr != "container_memory_working_set_bytes"+want || got[2].Expr != "container_oom_events_total"+want || !got[2].Counter || got[1].Counter {
+		t.Errorf("%+v", got)
+	}
+}

@@ -9,25 +9,15 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/sim/sizing"
 )
 
 // whole is what 100% of a machine's memory counts as, in bytes.
 const whole = float64(64 << 30)
-
-// Reading is one of a series.
-type Reading struct {
-	At    time.Time
-	Bytes float64
-}
-
-// Series is the recorded usage of one machine or cluster, in order of time.
-type Series struct {
-	Name     string
-	Readings []Reading
-}
 
 // Format says where a CSV file has what.
 type Format struct {
@@ -36,12 +26,17 @@ type Format struct {
 	Every           time.Duration
 	// Scale is what a value of 1 is in bytes; 0: the highest value is that of a machine.
 	Scale float64
+	// Share is the column with the use in percent of the limit; 0: the limit is that of a machine.
+	Share int
 	// Header: the first row has names.
 	Header bool
 }
 
 // FormatOf returns the format of a recording by the name of its file.
 func FormatOf(name string) (Format, error) {
+	if strings.HasSuffix(name, "_metric.csv.gz") {
+		return Format{ID: 2, Time: 1, Value: 5, Share: 6, Scale: 1 << 20, Header: true}, nil
+	}
 	switch name {
 	case "machine_usage_shared.csv.gz":
 		return Format{ID: 0, Time: 1, Value: 3, Scale: whole / 100}, nil
@@ -56,11 +51,11 @@ func FormatOf(name string) (Format, error) {
 }
 
 // Read reads the series of a file. Rows without a usable value are left out.
-func Read(r io.Reader, name string, f Format) ([]Series, error) {
+func Read(r io.Reader, name string, f Format) ([]sizing.Series, error) {
 	rows := csv.NewReader(r)
 	rows.FieldsPerRecord = -1
 	rows.ReuseRecord = true
-	byID := map[string]*Series{}
+	byID := map[string]*sizing.Series{}
 	for i := 0; ; i++ {
 		row, err := rows.Read()
 		if errors.Is(err, io.EOF) {
@@ -69,10 +64,7 @@ func Read(r io.Reader, name string, f Format) ([]Series, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", name, err)
 		}
-		if i == 0 && f.Header {
-			continue
-		}
-		if len(row) <= max(f.ID, f.Time, f.Value) {
+		if i == 0 && f.Header || len(row) <= max(f.ID, f.Time, f.Value, f.Share) {
 			continue
 		}
 		at := float64(i) * f.Every.Seconds()
@@ -80,7 +72,7 @@ func Read(r io.Reader, name string, f Format) ([]Series, error) {
 			at, err = strconv.ParseFloat(row[f.Time], 64)
 		}
 		v, bad := strconv.ParseFloat(row[f.Value], 64)
-		if err != nil || bad != nil || !(v > 0 && v <= math.MaxFloat64) || !(at >= 0 && at < 1e9) {
+		if err != nil || bad != nil || !(v > 0 && v <= math.MaxFloat64) || !(at >= 0 && at < 1e10) {
 			continue
 		}
 		id := ""
@@ -88,34 +80,37 @@ func Read(r io.Reader, name string, f Format) ([]Series, error) {
 			id = row[f.ID]
 		}
 		if byID[id] == nil {
-			byID[id] = &Series{Name: name + " " + id}
+			byID[id] = &sizing.Series{Name: strings.TrimSpace(name + " " + id), Limit: whole}
 		}
-		byID[id].Readings = append(byID[id].Readings, Reading{time.Unix(1e9, 0).UTC().Add(time.Duration(at * float64(time.Second))), v})
+		s := byID[id]
+		s.Readings = append(s.Readings, sizing.Reading{At: time.Unix(1e9, 0).UTC().Add(time.Duration(at * float64(time.Second))), Use: v})
+		if share, err := strconv.ParseFloat(row[f.Share], 64); f.Share > 0 && err == nil && share > 0 {
+			s.Limit = v / share * 100 * f.Scale
+		}
 	}
-	var all []Series
+	var all []sizing.Series
 	for _, s := range byID {
-		slices.SortStableFunc(s.Readings, func(a, b Reading) int { return a.At.Compare(b.At) })
+		slices.SortStableFunc(s.Readings, func(a, b sizing.Reading) int { return a.At.Compare(b.At) })
 		scale := f.Scale
 		if scale == 0 {
-			scale = whole / slices.MaxFunc(s.Readings, func(a, b Reading) int { return cmp.Compare(a.Bytes, b.Bytes) }).Bytes
+			scale = whole / slices.MaxFunc(s.Readings, func(a, b sizing.Reading) int { return cmp.Compare(a.Use, b.Use) }).Use
 		}
 		for i := range s.Readings {
-			s.Readings[i].Bytes *= scale
+			s.Readings[i].Use *= scale
 		}
 		all = append(all, *s)
 	}
-	slices.SortFunc(all, func(a, b Series) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b sizing.Series) int { return cmp.Compare(a.Name, b.Name) })
 	return all, nil
 }
 
-// Files are the recordings below the directory of recorded data.
-func Files() []string {
+// Files are patterns of the recordings below the directory of recorded data: of whole machines and
+// clusters, and of containers.
+func Files() (machines, containers []string) {
 	return []string{
 		"alibaba2018-machine-usage/machine_usage_shared.csv.gz",
 		"cluster-mean-usage/alibaba2018_days_1_to_8_300s.csv",
-		"cluster-mean-usage/google2019_week1_300s.csv",
-		"cluster-mean-usage/google2019_week2_300s.csv",
-		"cluster-mean-usage/google2019_week3_300s.csv",
+		"cluster-mean-usage/google2019_week?_300s.csv",
 		"cluster-mean-usage/azure_v2_month_cpu_mem_300s.csv.gz",
-	}
+	}, []string{"nezha-*/metric/*/*_metric.csv.gz"}
 }

@@ -69,7 +69,7 @@ func (t *truth) at(cores float64) float64 {
 		if a.at < settled || a.at > settled+replayed-timeout {
 			continue // those that came last may still wait
 		}
-		if all++; a.end-a.at <= t.Latency {
+		if all++; a.met(t.Latency) {
 			in++
 		}
 	}
@@ -126,7 +126,7 @@ func (s *Scenario) shown(r *Result) (out shown.Tally) {
 			w := shown.Window{Seconds: shown.Every, Allocation: s.effective(r, i, from, to), Open: [2]float64{r.open[i][from-1], r.open[i][to-1]}}
 			for _, a := range r.answers[i] {
 				if a.at >= l.at && a.at < float64(to) {
-					if w.Requests++; a.end-a.at <= s.Services[i].Latency {
+					if w.Requests++; a.met(s.Services[i].Latency) {
 						w.InTime++
 					}
 				}

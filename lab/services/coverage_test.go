@@ -15,7 +15,7 @@ func TestTheTruthIsThatOfAQueueWithExponentialWork(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	of := &truth{Service: Service{Servers: 1, Concurrency: 1, Latency: latency}}
 	for at := 0.0; at < settled+replayed; at += rng.ExpFloat64() / load {
-		of.coming = append(of.coming, Request{at, cost * rng.ExpFloat64()})
+		of.coming = append(of.coming, Request{At: at, Work: cost * rng.ExpFloat64()})
 	}
 	// The mean wait of a step is half of it. 3000 requests, of which those that wait together
 	// share a fate.

@@ -78,11 +78,7 @@ func (s *Scenario) overloads() (out []int) {
 func (s *Scenario) need(t float64) (sum float64) {
 	for i := range s.Services {
 		v := &s.Services[i]
-		cost := v.Cost
-		if v.Dearer != nil {
-			cost *= v.Dearer(t)
-		}
-		sum += v.Load(t) * cost
+		sum += v.Load(t) * v.costAt(t)
 	}
 	return sum
 }
@@ -283,9 +279,12 @@ func utilities(s *Scenario, windows [][]float64) (out [][]float64) {
 }
 
 // Entitled has the utility of each service in each window of 5 s where its equal part of the
-// pool is all that it has.
+// pool is all that it has, with a gate before it where the scenario has them.
 func Entitled(s *Scenario, coming [][]Request) [][]float64 {
 	at := begin(s, coming)
+	if s.Gated {
+		_ = at.stand(Gate) // there is one of that name
+	}
 	for k := range s.Seconds * int(1/step) {
 		at.advance(false, float64(k)*step, k%steps)
 	}

@@ -41,7 +41,7 @@ type scrape struct{ at, in, all float64 }
 func (p *scraped) count(done []answer, latency float64) {
 	for _, a := range done {
 		p.total.all++
-		if a.end-a.at <= latency {
+		if a.met(latency) {
 			p.total.in++
 		}
 	}

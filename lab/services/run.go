@@ -3,6 +3,7 @@ package services
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,12 +70,15 @@ func arrivals(s *Scenario, seed uint64) (out [][]Request) {
 	return out
 }
 
-// play runs a scenario under a controller.
-func play(s *Scenario, coming [][]Request, c controller) *Result {
+// play runs a scenario under a controller, with a front of that name before each service; "": none.
+func play(s *Scenario, coming [][]Request, c controller, before string) (*Result, error) {
 	n := len(s.Services)
 	r := &Result{InTime: make([]float64, n), Requests: make([]float64, n), Shares: make([][]float64, n), Moves: make([]int, n),
 		used: make([][]float64, n), open: make([][]float64, n), answers: make([][]answer, n)}
 	at := begin(s, coming)
+	if err := at.stand(before); err != nil {
+		return nil, err
+	}
 	seen := make([]int, len(at.queues))
 	for second := range s.Seconds {
 		for k := range int(1 / step) {
@@ -87,7 +91,7 @@ func play(s *Scenario, coming [][]Request, c controller) *Result {
 			seen[k] = len(q.done)
 			for _, a := range done[k] {
 				r.Requests[i]++
-				if a.end-a.at <= q.Latency {
+				if a.met(q.Latency) {
 					r.InTime[i]++
 				}
 			}
@@ -111,7 +115,7 @@ func play(s *Scenario, coming [][]Request, c controller) *Result {
 		r.answers[i] = append(r.answers[i], q.done...)
 	}
 	r.Windows = at.windows(s)
-	return r
+	return r, nil
 }
 
 // equal leaves every service its equal share: as a quota, or, where kernel is set, as a weight
@@ -147,11 +151,7 @@ func (p *proportional) second(t float64, qs []*queue, done [][]answer) {
 				n++
 			}
 		}
-		cost := q.Cost
-		if q.Dearer != nil {
-			cost *= q.Dearer(t)
-		}
-		need[i] = max(n/5*cost, 0.05*p.pool)
+		need[i] = max(n/5*q.costAt(t), 0.05*p.pool)
 		total += need[i]
 	}
 	for i, q := range qs {
@@ -169,9 +169,22 @@ func Rules() []string {
 	return out
 }
 
-// Rule plays a rule of thumb of [Rules].
-func Rule(s *Scenario, name string, seed uint64) (*Result, error) {
+// split returns what a policy is without its front, and the name of that.
+func split(policy string) (name, before string) {
+	name, before, _ = strings.Cut(policy, "+")
+	return name, before
+}
+
+// IsRule tells whether [Rule] plays a policy.
+func IsRule(policy string) bool {
+	name, _ := split(policy)
+	return slices.Contains(Rules(), name)
+}
+
+// Rule plays a rule of thumb of [Rules], with +FRONT behind a front of [Fronts].
+func Rule(s *Scenario, policy string, seed uint64) (*Result, error) {
 	var c controller
+	name, before := split(policy)
 	switch name {
 	case "weights":
 		c = equal{kernel: true}
@@ -183,8 +196,8 @@ func Rule(s *Scenario, name string, seed uint64) (*Result, error) {
 		}
 		c = &proportional{pool: s.Pool}
 	default:
-		if !strings.HasPrefix(name, oracle) {
-			return nil, trimtab.Invalidf("run %s: no such rule", name)
+		if !strings.HasPrefix(name, oracle) || before != "" {
+			return nil, trimtab.Invalidf("run %s: no such rule", policy)
 		}
 	}
 	coming := arrivals(s, seed)
@@ -195,8 +208,11 @@ func Rule(s *Scenario, name string, seed uint64) (*Result, error) {
 		}
 		c = told(weights)
 	}
-	r := play(s, coming, c)
-	r.Policy, r.Welfare = name, Judge(utilities(s, r.Windows), Entitled(s, coming))
+	r, err := play(s, coming, c, before)
+	if err != nil {
+		return nil, err
+	}
+	r.Policy, r.Welfare = policy, Judge(utilities(s, r.Windows), Entitled(s, coming))
 	return r, nil
 }
 
@@ -217,7 +233,11 @@ func Loop(s *Scenario, name string, config cluster.Config, spans bool, seed uint
 		c.scraped = append(c.scraped, &scraped{phase: (4 - 2*i + scrapeEvery) % scrapeEvery, name: v.Name, target: v.Fraction})
 	}
 	coming := arrivals(s, seed)
-	r := play(s, coming, c)
+	_, before := split(name)
+	r, err := play(s, coming, c, before)
+	if err != nil {
+		return nil, err
+	}
 	r.shares = c.shares()
 	r.Policy, r.Plans, r.curves, r.Welfare = name, c.plans, c.curves, Judge(utilities(s, r.Windows), Entitled(s, coming))
 	return r, nil
@@ -311,6 +331,9 @@ func (c *closed) second(t float64, qs []*queue, done [][]answer) {
 				q.capped = q.quota
 			}
 		}
+		if q.front != nil {
+			q.front.bound(t, c.loop.Limit(q.Name))
+		}
 	}
 }
 
@@ -365,8 +388,15 @@ func sketchOf(s *Service, from, to time.Time, done []answer) *trimtab.Sketch {
 	for _, a := range done {
 		out.Requests++
 		out.Spans++
-		out.Latency.Add(a.end-a.at, 1)
-		if a.end-a.at <= s.Latency {
+		if a.refused {
+			if out.Refused == nil {
+				out.Refused = map[string]float64{}
+			}
+			out.Refused[Classes()[a.class]]++
+		} else {
+			out.Latency.Add(a.end-a.at, 1)
+		}
+		if a.met(s.Latency) {
 			out.Under++
 		}
 		k := int(math.Floor(a.end-1e-9)) - int(a.at)

@@ -20,6 +20,9 @@ type Scenario struct {
 	// each has one, on the only host. Each host has an equal part of the pool, and a load
 	// balancer sends each request to the instance with the fewest open ones.
 	Places []Place
+	// Gated tells that an entitlement is worth what a service with a gate makes of it. Without one
+	// it is worth nothing where more comes than it serves.
+	Gated bool
 	// Fault is what of service i fails in the second that ends at t; nil: nothing.
 	Fault func(i int, t float64) Fault
 }

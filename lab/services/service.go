@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/trimtab/trimtab/planner/admission"
 )
 
 const (
@@ -31,14 +33,22 @@ type Service struct {
 	Load, Dearer func(t float64) float64
 }
 
-// Request is one request: when it comes, in seconds, and what it asks for, in core-seconds.
-type Request struct{ At, Work float64 }
+// Request is one request: when it comes, in seconds, what it asks for, in core-seconds, and which of
+// [Classes] it is of.
+type Request struct {
+	At, Work float64
+	Class    int
+}
 
 // request is one that waits, and the work that is left. Dead: its client has given up, which a
 // server finds out when it answers.
 type request struct {
 	at, left float64
+	class    int
 	dead     bool
+	// under is how many were under way, and ticket what its gate knows of it, where a front let it in.
+	under  int
+	ticket *admission.Ticket
 }
 
 // queue is the state of one service.
@@ -55,14 +65,23 @@ type queue struct {
 	used               float64
 	periods, throttled int
 	done               []answer
+	// front is what stands before it; nil: nothing.
+	front front
 }
 
-// answer is a request that left.
-type answer struct{ at, end float64 }
+// answer is a request that left: when it came and when it ended.
+type answer struct {
+	at, end float64
+	class   int
+	refused bool
+}
+
+// met tells that it was answered within a time.
+func (a *answer) met(within float64) bool { return !a.refused && a.end-a.at <= within }
 
 // draw returns the requests of a service up to a time, by a seed.
 func draw(s *Service, until float64, seed uint64) (out []Request) {
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng, class := rand.New(rand.NewPCG(seed, 1)), classes{rand.New(rand.NewPCG(seed, 2))}
 	for t := s.gap(rng, 0, until); t < until; t = s.gap(rng, t, until) {
 		work := s.Cost
 		if s.Dearer != nil {
@@ -72,7 +91,7 @@ func draw(s *Service, until float64, seed uint64) (out []Request) {
 			v := math.Sqrt(math.Log1p(s.Spread * s.Spread))
 			work *= math.Exp(v*rng.NormFloat64() - v*v/2)
 		}
-		out = append(out, Request{t, work})
+		out = append(out, Request{t, work, class.draw()})
 	}
 	return out
 }
@@ -93,6 +112,9 @@ func (q *queue) open() int { return q.unanswered() + len(q.coming) }
 
 // unanswered is how many requests wait for their answer.
 func (q *queue) unanswered() (n int) {
+	if q.front != nil {
+		n = q.front.waits()
+	}
 	for _, r := range q.waiting {
 		if !r.dead {
 			n++
@@ -116,8 +138,12 @@ func (q *queue) advance(t float64, n int) {
 // arrive takes in what comes from t to t+step.
 func (q *queue) arrive(t float64) {
 	for len(q.coming) > 0 && q.coming[0].At < t+step {
-		q.waiting = append(q.waiting, request{at: q.coming[0].At, left: q.coming[0].Work})
-		q.coming = q.coming[1:]
+		r := request{at: q.coming[0].At, left: q.coming[0].Work, class: q.coming[0].Class}
+		if q.coming = q.coming[1:]; q.front != nil {
+			q.front.arrive(r)
+		} else {
+			q.waiting = append(q.waiting, r)
+		}
 	}
 }
 
@@ -144,17 +170,30 @@ func (q *queue) serve(t, budget float64) {
 			q.left -= w
 			q.used += w
 		}
+		var over []request
 		still := slices.DeleteFunc(q.waiting[:n], func(r request) bool {
 			if r.left <= 1e-12 && !r.dead {
-				q.done = append(q.done, answer{r.at, max(t+step, r.at)})
+				over = append(over, r)
 			}
 			return r.left <= 1e-12
 		})
 		q.waiting = slices.Delete(q.waiting, len(still), n)
+		for i := range over {
+			q.end(&over[i], max(t+step, over[i].at))
+		}
 	}
 }
 
-// leave has the clients of what waited too long give up. The work is done nevertheless.
+// end has a request end at a time: it is answered, or its client gives up.
+func (q *queue) end(r *request, at float64) {
+	q.done = append(q.done, answer{at: r.at, end: at, class: r.class})
+	if q.front != nil {
+		q.front.left(r, at)
+	}
+}
+
+// leave has the clients of what waited too long give up, and ends the step. The work is done
+// nevertheless.
 func (q *queue) leave(t float64) {
 	for i := range q.waiting {
 		r := &q.waiting[i]
@@ -163,8 +202,11 @@ func (q *queue) leave(t float64) {
 		}
 		if !r.dead {
 			r.dead = true
-			q.done = append(q.done, answer{r.at, t + step})
+			q.end(r, t+step)
 		}
+	}
+	if q.front != nil {
+		q.front.step(t + step)
 	}
 }
 

@@ -90,7 +90,7 @@ func (s *state) windows(of *Scenario) (out [][]float64) {
 		for _, a := range q.done {
 			k := int(a.at) / window
 			all[i][k]++
-			if a.end-a.at <= q.Latency {
+			if a.met(q.Latency) {
 				out[i][k]++
 			}
 		}

@@ -102,6 +102,7 @@ func (c *Controller) Arrive(now time.Duration, t *Ticket) Verdict {
 	rank := c.rank(t)
 	c.count.Arrived++
 	t.arrived = now
+	c.rule.clamp(c.tick, float64(c.inService))
 	if c.queued == 0 && c.inService < c.limit() && c.spend(now, rank/2) {
 		c.start(now, t)
 		return Admitted
@@ -109,7 +110,7 @@ func (c *Controller) Arrive(now time.Duration, t *Ticket) Verdict {
 	l := &c.lines[rank]
 	longest := c.rule.longest(l.overloaded())
 	if c.queued >= most || l.overloaded() && c.expected(rank) > longest {
-		c.refuse(l)
+		c.refuse(l, t)
 		return Refused
 	}
 	t.deadline = now + longest
@@ -140,12 +141,13 @@ func (c *Controller) Expire(now time.Duration, t *Ticket) bool {
 		return false
 	}
 	c.take(t)
-	c.refuse(l)
+	c.refuse(l, t)
 	return true
 }
 
 // refuse counts a request of this line as refused.
-func (c *Controller) refuse(l *line) {
+func (c *Controller) refuse(l *line, t *Ticket) {
+	t.forRate = c.inService < c.limit()
 	l.refused++
 	c.count.Refused++
 }
@@ -179,6 +181,7 @@ func (c *Controller) Done(now time.Duration, t *Ticket, r Result) (inTime bool) 
 	if inTime {
 		c.count.InTime++
 	}
+	c.rule.clamp(c.tick, float64(c.inService))
 	c.admit(now)
 	return inTime
 }

@@ -21,7 +21,11 @@
 //
 // S is the lowest observed R. It rises slowly while no request waits. It rises at once if the limit
 // was halved and R did not fall: the service was then not busy, and its requests have become more
-// expensive.
+// expensive. Until that has been seen T is at most D/2: a gate that starts in an overload sees no R but
+// that of a queue, and would keep it.
+//
+// A rate that is set from outside bounds the admissions per second, of all requests or of a class. The
+// rule raises one that is too low (budget.go); where it is too high, the limit holds.
 //
 // The limit is that of Little's law with the SLO as the target in place of the gradient of
 // latencies (Netflix concurrency-limits, Envoy adaptive_concurrency): it cannot drift upwards under

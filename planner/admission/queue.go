@@ -14,12 +14,17 @@ type Ticket struct {
 	Decide func(Verdict)
 
 	arrived, deadline, started time.Duration
+	forRate                    bool // it was refused, and had waited for a rate
 	place                      *line
 	before, after              *Ticket
 }
 
 // Wait returns how long the request waited in the gate before it was admitted.
 func (t *Ticket) Wait() time.Duration { return t.started - t.arrived }
+
+// ForRate reports whether a refused ticket had waited for a rate that was set from outside, while the
+// limit would have admitted it.
+func (t *Ticket) ForRate() bool { return t.forRate }
 
 // Deadline returns the time at which a waiting request is refused.
 func (t *Ticket) Deadline() time.Duration { return t.deadline }
@@ -123,7 +128,7 @@ func (c *Controller) next(now time.Duration) *Ticket {
 			if c.take(t); inTime {
 				return t
 			}
-			c.refuse(l)
+			c.refuse(l, t)
 			t.Decide(Refused)
 		}
 	}

@@ -33,6 +33,9 @@ type rule struct {
 	inService, completed, time float64
 	// unloaded is S of the package comment, in seconds; 0: unknown.
 	unloaded float64
+	// proven: half as many requests in service took as long, so the service was not busy with unloaded.
+	// Otherwise unloaded may be that of a service that was never seen without an overload.
+	proven bool
 	// capacity is about the highest recent throughput, in completions per second; 0: unknown.
 	capacity float64
 	// cutFrom requests were in service, with the service time cutTime, when the current series of cuts
@@ -58,8 +61,15 @@ func (r *rule) service() float64 {
 	return r.inService / r.completed
 }
 
-// target returns T, the service time at the limit, in seconds.
-func (r *rule) target() float64 { return max(slack*r.unloaded, share*r.within) }
+// target returns T, the service time at the limit, in seconds. Beyond half of the SLO it must be proven
+// that S is that long.
+func (r *rule) target() float64 {
+	t := max(slack*r.unloaded, share*r.within)
+	if !r.proven {
+		t = min(t, r.within/2)
+	}
+	return t
+}
 
 // longest returns W.
 func (r *rule) longest(overloaded bool) time.Duration {
@@ -75,6 +85,15 @@ func (r *rule) longest(overloaded bool) time.Duration {
 func (r *rule) bound() {
 	r.calm = seconds(max(r.within-r.times.quantile(0.9), r.within/10))
 	r.over = seconds(max(min(r.within-r.times.quantile(0.99), r.within/2), r.within/10))
+}
+
+// clamp lowers a limit that bounds nothing to the requests in service, once this tick shows that they
+// take too long. After a step of the load the service would otherwise fill until the end of the tick, and
+// the first refusal would come that much later.
+func (r *rule) clamp(t interval, inService float64) {
+	if r.unloaded > 0 && r.limit > 2*inService && t.completed >= 3 && t.inService > float64(t.completed)*r.target() {
+		r.limit = max(inService, r.capacity*r.target(), 1)
+	}
 }
 
 // learn updates the rule with the measurements of one tick.
@@ -133,7 +152,7 @@ func (r *rule) move(t interval, took time.Duration) {
 		}
 		if at <= r.cutFrom/2 && now >= 0.75*r.cutTime && r.completed >= 5 {
 			// Half as many requests in service take just as long: the service was not busy.
-			r.unloaded, r.cutFrom = now, 0
+			r.unloaded, r.proven, r.cutFrom = now, true, 0
 			return
 		}
 		r.limit = max(min(r.limit, max(r.capacity*r.target(), shrink*at)), 1)

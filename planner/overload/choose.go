@@ -316,7 +316,7 @@ func (d *decision) divide() {
 			rest -= more
 		}
 	}
-	if d.differs(share) {
+	if d.differs(share, 0.25, 0.1) {
 		for i := range d.Members {
 			d.Members[i].State.Slice = share[i]
 		}
@@ -324,11 +324,11 @@ func (d *decision) divide() {
 }
 
 // differs reports whether a member has no share yet, or one that differs from its new share by
-// enough to be worth a change.
-func (d *decision) differs(share []int) bool {
+// enough to be worth a change: by more than a part of it, and of its entitlement.
+func (d *decision) differs(share []int, part, entitled float64) bool {
 	for i, to := range share {
 		m := &d.Members[i]
-		if m.State.Slice == 0 || math.Abs(float64(to-m.State.Slice)) > math.Max(0.25*float64(m.State.Slice), 0.1*m.Entitled/d.Unit) {
+		if m.State.Slice == 0 || math.Abs(float64(to-m.State.Slice)) > math.Max(part*float64(m.State.Slice), entitled*m.Entitled/d.Unit) {
 			return true
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/planner/policy"
 )
 
@@ -12,7 +13,7 @@ const (
 	// queues are long, measured loads have spikes.
 	jumps = 1.5
 	// averaged is the time constant, in seconds, of the average of a demand. inTime is the one for a
-	// workload that meets its SLO: no queue hides its demand.
+	// workload that meets its SLO, or before which requests are refused: no queue hides its demand.
 	averaged, inTime = 20.0, 5.0
 )
 
@@ -63,6 +64,15 @@ func (t *WorkloadState) End() {
 	t.Admitted, t.Partial, t.Asked = false, false, 0
 }
 
+// Answers returns the part of its requests that an amount can answer in time, while the pool is divided
+// by refusing requests; false: it is not, or the demand is unknown.
+func (t *WorkloadState) Answers(amount float64) (part trimtab.Band, ok bool) {
+	if !t.Admitted || !(t.Wants > 0) {
+		return trimtab.Band{}, false
+	}
+	return Answers(amount, t.Wants), true
+}
+
 // Report is one report of a workload, as far as an overload needs it.
 type Report struct {
 	Time time.Time
@@ -98,7 +108,7 @@ func (t *WorkloadState) Observe(r Report) {
 		return
 	}
 	over := averaged
-	if in {
+	if in || t.Admitted {
 		over = inTime
 	}
 	t.now = r.Costs

@@ -65,10 +65,16 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 	target := float64(s.Aim.Units) * s.Resource.Unit
 	why.Target = &target
 	b := s.Curve.Eval(set)
-	why.Bounds = &b
 	expected := b.Mean
-	if r.Expect != nil {
+	part, admits := s.Overload.Answers(set)
+	switch {
+	case admits: // its curve is that of a queue that grows
+		expected = part.Mean * s.SLO
+	case r.Expect != nil:
 		expected = r.Expect(b, s.Estimate.Reports)
+		fallthrough
+	default:
+		why.Bounds = &b
 	}
 	utility := s.UtilityOf(expected)
 	why.Utility = &utility
@@ -100,14 +106,28 @@ func (r Round) moveOf(s *allocation.Allocation, set, target float64, b trimtab.B
 	if set != target {
 		where = "and at " + show(set)
 	}
-	text := fmt.Sprintf("%s from %s to %s: %s wants %s, %s performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g%s",
-		verbOf(s, verb), trimtab.AmountOf(s.Resource.Name, s.Has()), show(set), r.Objective, show(target), where, b.Mean, b.Lower, b.Upper, s.SLO, s.Loan.Because(verb == "lowered"))
+	text := fmt.Sprintf("%s from %s to %s: %s wants %s, %s ", verbOf(s, verb), trimtab.AmountOf(s.Resource.Name, s.Has()), show(set), r.Objective, show(target), where)
+	if said := answersOf(s, set); said != "" {
+		text += said
+	} else {
+		text += fmt.Sprintf("performance is expected to be %.3g (%.3g to %.3g) for an SLO of %.3g", b.Mean, b.Lower, b.Upper, s.SLO)
+	}
+	text += s.Loan.Because(verb == "lowered")
 	for _, more := range []string{starvationOf(s), takesBackOf(s, set), earlyOf(s, set)} {
 		if more != "" {
 			text += "; " + more
 		}
 	}
 	return text
+}
+
+// answersOf returns how many requests an amount can answer while others are refused; "": none are to be.
+func answersOf(s *allocation.Allocation, amount float64) string {
+	part, admits := s.Overload.Answers(amount)
+	if !admits {
+		return ""
+	}
+	return fmt.Sprintf("%.0f to %.0f%% of its requests can be answered in time; all of them want %s", 100*part.Lower, 100*part.Upper, s.Amount(math.Round(s.Overload.Wants/s.Resource.Unit)*s.Resource.Unit))
 }
 
 // starvationOf returns a text if the workload is starved, else "".
@@ -186,6 +206,9 @@ func (r Round) Stays(s *allocation.Allocation) trimtab.Held {
 // needOf describes the need of a workload that keeps its amount. idle: what it lacks is within the
 // noise.
 func needOf(s *allocation.Allocation, idle bool) string {
+	if said := answersOf(s, s.Now); said != "" {
+		return "with that " + said
+	}
 	if s.Starves() {
 		return "" // its curve does not show what waits
 	}

@@ -9,8 +9,9 @@
 // its limit and it met the limit or memory.high, or waited for memory, or would soon have reached the
 // limit. The analyzer finds that out and says when it was last so (quantity.MemoryNeed).
 //
-// The package decides one instance at a time and only computes. The planner's guard bounds the steps;
-// the host refuses a limit below the use, and limits that together exceed its memory.
+// The package decides one instance at a time; [Fit] then lowers what nodes of a cluster have no room
+// for. It only computes. The planner's guard bounds the steps; the host refuses a limit below the use,
+// and limits that together exceed its memory.
 package sizing
 
 import (
@@ -49,9 +50,22 @@ type Size struct {
 	// force.
 	Limit  float64
 	Learnt bool
-	// Short: the instance is short of memory, so that its limit is raised at once.
-	Short bool
-	Why   string
+	// Wanted is what Limit would be if its cluster allowed it, where [Fit] changed it; 0: it did not.
+	Wanted float64
+	// Short: the instance is short of memory. Soon: it is, or it starts with less than it needs, so
+	// that its limit is raised at once.
+	Short, Soon bool
+	Why         string
+}
+
+// NeedOf returns the need of the instance that a knob belongs to; nil: it is not known.
+func NeedOf(all []quantity.MemoryNeed, k trimtab.KnobID) *quantity.MemoryNeed {
+	for i := range all {
+		if n := &all[i]; n.Instance == k.Instance && (n.Host == k.Host || n.Host == "") {
+			return n
+		}
+	}
+	return nil
 }
 
 // Of returns the limit for an instance that needs n and has the limit has, which was set at the time
@@ -66,6 +80,7 @@ func (b *Bounds) Of(now, set time.Time, n *quantity.MemoryNeed, has trimtab.Amou
 		s.Why += fmt.Sprintf("; its use grows by %s a minute and does not stop: no limit is enough for that", show(60*n.Growth))
 	}
 	if !has.Unlimited {
+		s.Soon = s.Short || !s.Learnt && n.Need > has.Value
 		if s.Short && s.Limit < grow*has.Value {
 			s.Limit = grow * has.Value
 			s.Why += "; it is short of memory now, so the limit rises by a fifth"

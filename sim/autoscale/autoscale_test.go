@@ -1,8 +1,10 @@
 package autoscale
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -272,5 +274,35 @@ func TestWhatAVPACannotReadItDoesNotCount(t *testing.T) {
 	v.CPU(at(time.Minute), 3)
 	if cpu, _, _ := v.Recommend(); cpu.Target != 0.6 {
 		t.Errorf("%+v, want the most that is allowed", cpu)
+	}
+}
+
+// The table is what VPA's own recommender does with random use of memory and OOMs: internal/tools/vpa.
+func TestOfMemoryAVPARecommendsWhatTheRecommenderItselfDoes(t *testing.T) {
+	text, err := os.ReadFile("testdata/memory.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []struct{ Samples, Want [][3]int64 }
+	if err := json.Unmarshal(text, &all); err != nil || len(all) < 100 {
+		t.Fatalf("%d cases, %v", len(all), err)
+	}
+	for k, c := range all {
+		v := NewVPA()
+		for i, s := range c.Samples {
+			now := at(time.Duration(s[0]) * time.Minute)
+			if s[2] > 0 {
+				v.OOM(now, float64(s[1]))
+			} else {
+				v.Memory(now, float64(s[1]))
+			}
+			if v.CPU(now, 0.1); i%5 != 4 {
+				continue
+			}
+			_, m, _ := v.Recommend()
+			if got := [3]int64{int64(m.Lower), int64(m.Target), int64(m.Upper)}; got != c.Want[i/5] {
+				t.Fatalf("case %d, sample %d: %v, the recommender says %v", k, i, got, c.Want[i/5])
+			}
+		}
 	}
 }

@@ -14,6 +14,9 @@
 //	lower   p50 · 1.15 · (1 + 0.001/confidence)^−2
 //	upper   p95 · 1.15 · (1 + 1/confidence)
 //
+// Of memory the peaks of 24 h are in the histogram, and what an OOM asks for: 1.2 times the request or
+// the peak, and at least 100 MiB more.
+//
 // Amounts are in thousandths, and are rounded or truncated exactly where the controllers do it,
 // since that decides at the edge of a tolerance. internal/tools/kube compares the results with the
 // real controllers.

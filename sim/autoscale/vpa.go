@@ -13,6 +13,8 @@ const (
 	mostParts = 1e14
 	// peakWindow is the window of which only the highest memory usage counts.
 	peakWindow = 24 * time.Hour
+	// After an OOM a pod counts as having used bump times as much, and at least leastBump more.
+	bump, leastBump = 1.2, 100 << 20
 	// After 12 h an updater also changes a pod within the bounds, if its request differs by 10%
 	// from the target.
 	settled, worth = 12 * time.Hour, 0.1
@@ -28,8 +30,10 @@ type VPA struct {
 	cpu, memory                          *Histogram
 	first, last                          time.Time
 	samples                              int
-	peakFrom                             time.Time
-	peak                                 float64
+	// The window of memory that ends at windowEnd: the highest usage, and what the newest OOM in it
+	// asks for; the larger one is in the histogram.
+	windowEnd        time.Time
+	peak, peakOfOOMs float64
 }
 
 // NewVPA returns a VPA without samples.
@@ -52,19 +56,38 @@ func (v *VPA) CPU(at time.Time, usage float64) {
 
 // Memory adds the memory usage of a pod, in bytes. Only the highest of each 24 h counts.
 func (v *VPA) Memory(at time.Time, bytes float64) {
-	if !(bytes >= 0 && bytes <= math.MaxFloat64) {
+	if bytes >= 0 && bytes <= math.MaxFloat64 {
+		v.addMemory(at, math.Trunc(bytes), &v.peak)
+	}
+}
+
+// OOM adds a kill for lack of memory of a pod with a request, in bytes: as if it had used 1.2 times the
+// request or the highest usage of the window, and at least 100 MiB more than that.
+func (v *VPA) OOM(at time.Time, request float64) {
+	if !(request >= 0 && request <= math.MaxFloat64) {
 		return
 	}
+	used := math.Max(math.Trunc(request), v.peak)
+	v.addMemory(at, math.Max(used+leastBump, math.Trunc(used*bump)), &v.peakOfOOMs)
+}
+
+// addMemory enters a usage if it is the highest of its window. A window counts as of its end.
+func (v *VPA) addMemory(at time.Time, bytes float64, peak *float64) {
+	if v.windowEnd.IsZero() {
+		v.windowEnd = at
+	}
+	highest := math.Max(v.peak, v.peakOfOOMs)
 	switch {
-	case v.peakFrom.IsZero() || !at.Before(v.peakFrom.Add(peakWindow)):
-		v.peakFrom, v.peak = at, bytes
-	case bytes > v.peak:
-		v.memory.Remove(v.peakFrom, v.peak, 1)
-		v.peak = bytes
+	case !at.Before(v.windowEnd):
+		v.windowEnd = v.windowEnd.Add(at.Sub(v.windowEnd).Truncate(peakWindow) + peakWindow)
+		v.peak, v.peakOfOOMs = 0, 0
+	case highest != 0 && bytes > highest:
+		v.memory.Remove(v.windowEnd, highest, 1)
 	default:
 		return
 	}
-	v.memory.Add(v.peakFrom, v.peak, 1)
+	*peak = bytes
+	v.memory.Add(v.windowEnd, bytes, 1)
 }
 
 // confidence returns the days of history; with one sample a minute over N days it is N.

@@ -72,6 +72,10 @@ func New(c Config) (*Loop, error) {
 		for _, in := range instances {
 			l.knobs = append(l.knobs, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: l.pool, Host: in.Host, Workload: w.Name, Instance: in.Instance, Resource: l.resource},
 				Knob: "simulated " + w.Name, Now: now, Since: c.Start, Baseline: now, Min: w.Min, Max: most, Shared: c.Shared})
+			if a, ok := w.Admit[trimtab.Concurrency]; ok {
+				l.knobs = append(l.knobs, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: l.pool, Host: in.Host, Workload: w.Name, Instance: in.Instance, Resource: trimtab.Concurrency},
+					Knob: "simulated gate of " + w.Name, Now: trimtab.Unlimited(), Since: c.Start, Baseline: trimtab.Unlimited(), Min: 1, Max: a.Max})
+			}
 			l.hosts = append(l.hosts, in.Host)
 		}
 	}
@@ -135,8 +139,32 @@ func (l *Loop) Held(target string) float64 {
 	return sum
 }
 
-// Knobs returns the knobs of a workload, by host and instance.
+// Limit returns how many requests of a workload may be in service at most, in each of its instances;
+// 0: no limit is set.
+func (l *Loop) Limit(target string) int {
+	for _, k := range l.all(target) {
+		if k.Resource == trimtab.Concurrency && !k.Now.Unlimited {
+			return int(k.Now.Value)
+		}
+	}
+	return 0
+}
+
+// Knobs returns the knobs of the pool's resource of a workload, by host and instance.
 func (l *Loop) Knobs(target string) []trimtab.KnobState {
+	all := l.all(target)
+	for len(all) > 0 && all[0].Resource != l.resource {
+		all = all[1:]
+	}
+	n := 0
+	for n < len(all) && all[n].Resource == l.resource {
+		n++
+	}
+	return all[:n:n]
+}
+
+// all returns all knobs of a workload.
+func (l *Loop) all(target string) []trimtab.KnobState {
 	of := func(k trimtab.KnobState, t string) int { return strings.Compare(k.Workload, t) }
 	i, _ := slices.BinarySearchFunc(l.knobs, target, of)
 	n := 0

@@ -22,7 +22,10 @@ import (
 	utils "k8s.io/autoscaler/vertical-pod-autoscaler/pkg/utils/vpa"
 )
 
-const table = "../../../cmd/trimtab/testdata/controllers/vpa.json"
+const (
+	table       = "../../../cmd/trimtab/testdata/controllers/vpa.json"
+	memoryTable = "../../../sim/autoscale/testdata/memory.json"
+)
 
 var update = flag.Bool("update", false, "write the table")
 
@@ -90,11 +93,7 @@ func (c *Random) ask(r *rand.Rand) {
 	policy := utils.GetContainerResourcePolicy("shop", c.Object.Spec.ResourcePolicy)
 	state := model.NewAggregateContainerState()
 	state.UpdateFromPolicy(policy)
-	recommender := logic.CreatePodResourceRecommender(logic.RecommendationConfig{
-		SafetyMarginFraction: 0.15, PodMinCPUMillicores: 25, PodMinMemoryMb: 250,
-		TargetCPUPercentile: 0.9, LowerBoundCPUPercentile: 0.5, UpperBoundCPUPercentile: 0.95, ConfidenceIntervalCPU: 24 * time.Hour,
-		TargetMemoryPercentile: 0.9, LowerBoundMemoryPercentile: 0.5, UpperBoundMemoryPercentile: 0.95, ConfidenceIntervalMemory: 24 * time.Hour,
-	})
+	recommender := byDefault()
 	if *state.ScalingMode == vpa.ContainerScalingModeOff {
 		return // such containers are passed over before they come to a recommender
 	}
@@ -122,6 +121,52 @@ func (c *Random) ask(r *rand.Rand) {
 	}
 }
 
+// byDefault is the recommender with its defaults.
+func byDefault() logic.PodResourceRecommender {
+	return logic.CreatePodResourceRecommender(logic.RecommendationConfig{
+		SafetyMarginFraction: 0.15, PodMinCPUMillicores: 25, PodMinMemoryMb: 250,
+		TargetCPUPercentile: 0.9, LowerBoundCPUPercentile: 0.5, UpperBoundCPUPercentile: 0.95, ConfidenceIntervalCPU: 24 * time.Hour,
+		TargetMemoryPercentile: 0.9, LowerBoundMemoryPercentile: 0.5, UpperBoundMemoryPercentile: 0.95, ConfidenceIntervalMemory: 24 * time.Hour,
+	})
+}
+
+// Memory is a random use of memory with OOMs: each sample is a minute, the bytes, and whether a pod
+// that requested them was killed. After every fifth there is a recommendation: lower bound, target,
+// upper bound.
+type Memory struct {
+	Samples [][3]int64 `json:"samples"`
+	Want    [][3]int64 `json:"want"`
+}
+
+func randomMemory(seed uint64) (out Memory) {
+	r := rand.New(rand.NewPCG(seed, 32))
+	mean, every := one(r, 2e8, 1e9, 3e10), one(r, 1, 7, 100, 1000)
+	state := model.NewAggregateContainerState()
+	state.UpdateFromPolicy(nil)
+	container := model.NewContainerState(model.Resources{}, state)
+	start, minute := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), int64(0)
+	for i := range 60 {
+		minute += int64(1 + r.IntN(every))
+		bytes, oom := int64(mean*math.Exp(0.3*r.NormFloat64())), int64(0)
+		at := start.Add(time.Duration(minute) * time.Minute)
+		if r.IntN(8) == 0 {
+			oom = 1
+			if err := container.RecordOOM(at, model.ResourceAmount(bytes)); err != nil {
+				panic(err)
+			}
+		} else {
+			container.AddSample(&model.ContainerUsageSample{MeasureStart: at, Usage: model.ResourceAmount(bytes), Resource: model.ResourceMemory})
+		}
+		container.AddSample(&model.ContainerUsageSample{MeasureStart: at, Usage: 100, Resource: model.ResourceCPU})
+		out.Samples = append(out.Samples, [3]int64{minute, bytes, oom})
+		if i%5 == 4 {
+			of := byDefault().GetRecommendedPodResources(model.ContainerNameToAggregateStateMap{"shop": state})["shop"]
+			out.Want = append(out.Want, [3]int64{int64(of.LowerBound[model.ResourceMemory]), int64(of.Target[model.ResourceMemory]), int64(of.UpperBound[model.ResourceMemory])})
+		}
+	}
+	return out
+}
+
 // updated is 1 where the updater would change the pod.
 func (c *Random) updated(now time.Time, list *vpa.RecommendedPodResources, request, age int64) int64 {
 	object := c.Object.DeepCopy()
@@ -136,28 +181,28 @@ func (c *Random) updated(now time.Time, list *vpa.RecommendedPodResources, reque
 	return int64(len(calculator.GetSortedPods(priority.NewDefaultPodEvictionAdmission())))
 }
 
-func TestTheTableIsWhatRecommenderAndUpdaterDo(t *testing.T) {
-	var out bytes.Buffer
-	out.WriteString("[\n")
-	for seed := range uint64(200) {
-		line, err := json.Marshal(random(seed))
-		if err != nil {
-			t.Fatal(err)
+func TestTheTablesAreWhatRecommenderAndUpdaterDo(t *testing.T) {
+	for path, of := range map[string]func(seed uint64) any{
+		table: func(seed uint64) any { return random(seed) }, memoryTable: func(seed uint64) any { return randomMemory(seed) },
+	} {
+		var lines [][]byte
+		for seed := range uint64(200) {
+			line, err := json.Marshal(of(seed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, line)
 		}
-		if seed > 0 {
-			out.WriteString(",\n")
+		text := append(append([]byte("[\n"), bytes.Join(lines, []byte(",\n"))...), "\n]\n"...)
+		if *update {
+			if err := os.WriteFile(path, text, 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
 		}
-		out.Write(line)
-	}
-	out.WriteString("\n]\n")
-	if *update {
-		if err := os.WriteFile(table, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
+		was, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(was, text) {
+			t.Errorf("%s differs from what they do (%v): -update writes it", path, err)
 		}
-		return
-	}
-	was, err := os.ReadFile(table)
-	if err != nil || !bytes.Equal(was, out.Bytes()) {
-		t.Errorf("the table differs from what they do (%v): -update writes it", err)
 	}
 }

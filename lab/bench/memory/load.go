@@ -51,10 +51,13 @@ func (c *course) level(at time.Duration) float64 {
 // all is one course for every service.
 func all(c course) func(int) course { return func(int) course { return c } }
 
-// day is the course of a row: a day with two steps, one of them above its highest level.
+// highest is the level of the highest step of a day.
+const highest = 1
+
+// day is the course of a row: a day with two steps, both above what it has beside them.
 func day(length time.Duration) course {
 	part := func(v float64) time.Duration { return time.Duration(v * float64(length)) }
-	return course{Length: length, Day: length, Low: 0.3, High: 0.8, Steps: []step{{part(0.25), part(0.32), 0.9}, {part(0.6), part(0.72), 1}}}
+	return course{Length: length, Day: length, Low: 0.3, High: 0.8, Steps: []step{{part(0.25), part(0.32), 0.9}, {part(0.6), part(0.72), highest}}}
 }
 
 // worst is the part of a day with its peak, and so much before it that the caches fill.
@@ -74,17 +77,17 @@ type request struct {
 // arrivals draws the requests, a Poisson process by thinning. The same seed gives the same requests.
 func (c *course) arrivals(rate float64, seed, stream uint64) (out []request) {
 	r := rand.New(rand.NewPCG(seed, stream))
-	highest := max(c.Low, c.High)
+	most := max(c.Low, c.High)
 	for _, s := range c.Steps {
-		highest = max(highest, s.Level)
+		most = max(most, s.Level)
 	}
 	for t := 0.0; ; {
-		t += r.ExpFloat64() / (rate * highest)
+		t += r.ExpFloat64() / (rate * most)
 		at := time.Duration(t * float64(time.Second))
 		if at >= c.Length {
 			return out
 		}
-		if r.Float64()*highest < c.level(at) {
+		if r.Float64()*most < c.level(at) {
 			out = append(out, request{at, r.IntN(users)})
 		}
 	}

@@ -150,7 +150,7 @@ func TestTheVerdictSaysWhatIsReachedAndWhoIsCheapest(t *testing.T) {
 		{84, 0, []string{"reached      memory given: 58% less than untouched", "reached      memory given: 16% less than VPA", "no more kills than untouched: trimtab (84 MiB", "+5% from the sweep"}},
 		{90, 0, []string{"NOT reached  memory given: 10% less than VPA", "no more kills than untouched: trimtab"}},
 		{84, 1, []string{"NOT reached  memory given: 58% less than untouched", "no more kills than untouched: VPA"}},
-		{120, 0, []string{"NOT reached  memory given: -20% less than VPA", "no more kills than untouched: VPA"}},
+		{120, 0, []string{"NOT reached  memory given: 20% more than VPA", "no more kills than untouched: VPA"}},
 	} {
 		r := played(map[string]float64{rowKernel: 70, rowUntouched: 200, rowThumb: 150, rowVPA: 100, rowTrimtab: c.ours})
 		r.Rows[4].Services[0].Kills = c.killed
@@ -182,8 +182,8 @@ func TestATrialIsJudgedByWhatTheObserverSaw(t *testing.T) {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
-	r := &result{Trials: []trial{{Short: true, Raised: 1, Pressed: 3 * time.Second}, {Kills: 1}}}
-	if got := strings.Join(r.ofTrials(), "\n"); !strings.Contains(got, "NOT reached  1 kills in 2 trials") || !strings.Contains(got, "NOT reached  from pressure to a larger limit: at most 3.00 s, asked 2s; later, or never, in 1 trials") {
+	r := &result{Trials: []trial{{To: 1.4, Short: true, Raised: 1, Pressed: 3 * time.Second}, {To: 1.2, Kills: 1}, {To: 0.9}}}
+	if got := strings.Join(r.ofTrials(), "\n"); !strings.Contains(got, "NOT reached  1 kills in 3 trials, asked 0 in 200; 0 in the 1 with a load not above") || !strings.Contains(got, "NOT reached  from pressure to a larger limit: at most 3.00 s, asked 2s; later, or never, in 1 trials") {
 		t.Error(got)
 	}
 }

@@ -32,10 +32,10 @@ func (r *result) verdict() (out []string) {
 	}
 	ours, untouched, other := rows[rowTrimtab].sum(), rows[rowUntouched].sum(), rows[rowVPA].sum()
 	less := func(f figures) float64 { return 1 - ours.Given/f.Given }
-	say(less(untouched) >= lessThanUntouched && ours.Kills <= untouched.Kills, "memory given: %.0f%% less than untouched, asked %.0f%%; %.0f kills, %.0f untouched", 100*less(untouched), 100*lessThanUntouched, ours.Kills, untouched.Kills)
-	say(less(other) >= lessThanVPA && ours.Kills <= other.Kills, "memory given: %.0f%% less than VPA, asked %.0f%%; %.0f kills, VPA %.0f", 100*less(other), 100*lessThanVPA, ours.Kills, other.Kills)
+	say(less(untouched) >= lessThanUntouched && ours.Kills <= untouched.Kills, "memory given: %s than untouched, asked %.0f%%; %.0f kills, %.0f untouched", lessOrMore(less(untouched)), 100*lessThanUntouched, ours.Kills, untouched.Kills)
+	say(less(other) >= lessThanVPA && ours.Kills <= other.Kills, "memory given: %s than VPA, asked %.0f%%; %.0f kills, VPA %.0f", lessOrMore(less(other)), 100*lessThanVPA, ours.Kills, other.Kills)
 	theirs, replayed := r.replays()
-	say(replayed.Given <= theirs.Given*(1-lessThanVPA) && replayed.Overruns <= theirs.Overruns, "memory in the replay: %.0f%% less than VPA, asked %.0f%%; %d overruns, VPA %d", 100*(1-replayed.Given/theirs.Given), 100*lessThanVPA, replayed.Overruns, theirs.Overruns)
+	say(replayed.Given <= theirs.Given*(1-lessThanVPA) && replayed.Overruns <= theirs.Overruns, "memory in the replay: %s than VPA, asked %.0f%%; %d overruns, VPA %d", lessOrMore(1-replayed.Given/theirs.Given), 100*lessThanVPA, replayed.Overruns, theirs.Overruns)
 	worst, at := 0.0, ""
 	for i, f := range rows[rowTrimtab].Services {
 		before := rows[rowUntouched].Services[i]
@@ -62,14 +62,25 @@ func (r *result) verdict() (out []string) {
 	return append(out, fmt.Sprintf("least memory at no more kills than untouched: %s (%.0f MiB; without a limit the services use %.0f MiB)", best, rows[best].sum().Given/mib, rows[rowKernel].sum().Given/mib))
 }
 
+func lessOrMore(part float64) string {
+	if part < 0 {
+		return fmt.Sprintf("%.0f%% more", -100*part)
+	}
+	return fmt.Sprintf("%.0f%% less", 100*part)
+}
+
 // ofTrials says how the trials went.
 func (r *result) ofTrials() (out []string) {
 	if len(r.Trials) == 0 {
 		return nil
 	}
 	kills, late, longest := 0.0, 0, time.Duration(0)
+	known, killed := 0, 0.0
 	for _, t := range r.Trials {
 		kills += t.Kills
+		if t.To <= highest {
+			known, killed = known+1, killed+t.Kills
+		}
 		longest = max(longest, t.Pressed)
 		if t.Short && (t.Raised == 0 || t.Pressed > raisedWithin) {
 			late++
@@ -77,7 +88,7 @@ func (r *result) ofTrials() (out []string) {
 	}
 	mark := func(good bool) string { return map[bool]string{true: "reached", false: "NOT reached"}[good] }
 	return []string{
-		fmt.Sprintf("%-12s %.0f kills in %d trials, asked 0 in 200", mark(kills == 0), kills, len(r.Trials)),
+		fmt.Sprintf("%-12s %.0f kills in %d trials, asked 0 in 200; %.0f in the %d with a load not above the highest of the days", mark(kills == 0), kills, len(r.Trials), killed, known),
 		fmt.Sprintf("%-12s from pressure to a larger limit: at most %.2f s, asked %v; later, or never, in %d trials", mark(late == 0), longest.Seconds(), raisedWithin, late),
 	}
 }

@@ -215,7 +215,7 @@ func (b *bench) runs(ctx context.Context, t *stage, name string, f *front, c cou
 	defer clients.close()
 	x.Name = name
 	if name == rowManaged {
-		m, err := t.manage(ctx, filepath.Join(t.dir, "trimtab"), b.Trimtab, b.Within, t.fronts.socket())
+		m, err := t.manage(ctx, filepath.Join(t.dir, "trimtab"), &t.fronts)
 		if err != nil {
 			return x, err
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/lab/bench/rig"
+	"github.com/trimtab/trimtab/lab/limiter"
 )
 
 // childWord is the first argument of this program when it plays a part of its own bench.
@@ -64,11 +65,11 @@ func child(args []string) error {
 	case childSQL:
 		return serve(*listen, sqlService{rig.NewSessions(*to, sqlSessions)})
 	case childProxy:
-		made := limiters()[*name]
-		if made == nil {
+		by, ok := limiter.New(*name)
+		if !ok && *name != rowPlain {
 			return trimtab.Invalidf("limiter %.40q: unknown", *name)
 		}
-		return serve(*listen, newProxy(*to, made()))
+		return serve(*listen, newProxy(*to, by))
 	}
 	return trimtab.Invalidf("child %.40q: unknown", args[0])
 }
@@ -112,10 +113,10 @@ type proxy struct {
 	under atomic.Int64
 
 	mu sync.Mutex
-	by limiter
+	by limiter.Limiter // nil: there is none
 }
 
-func newProxy(address string, by limiter) *proxy {
+func newProxy(address string, by limiter.Limiter) *proxy {
 	to := &httputil.ReverseProxy{
 		Rewrite:      func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: address}) },
 		Transport:    &http.Transport{MaxIdleConnsPerHost: inFlight, DisableCompression: true},
@@ -127,21 +128,25 @@ func newProxy(address string, by limiter) *proxy {
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	under := p.under.Add(1)
 	defer p.under.Add(-1)
+	if p.by == nil {
+		p.to.ServeHTTP(w, r)
+		return
+	}
 	p.mu.Lock()
-	limit := p.by.limit()
+	limit := p.by.Limit()
 	p.mu.Unlock()
 	if under > int64(limit) {
 		w.Header().Set("Retry-After", "1")
 		http.Error(w, "too many requests are under way", http.StatusServiceUnavailable)
 		return
 	}
-	s := sample{From: time.Since(p.begin), Under: int(under)}
+	s := limiter.Sample{From: time.Since(p.begin), Under: int(under)}
 	p.to.ServeHTTP(w, r)
 	if r.Context().Err() != nil {
 		return // its client gave up: both leave such a request out
 	}
 	s.To = time.Since(p.begin)
 	p.mu.Lock()
-	p.by.learn(s)
+	p.by.Learn(s)
 	p.mu.Unlock()
 }

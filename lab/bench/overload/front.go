@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/trimtab/trimtab/internal/haproxy"
 	"github.com/trimtab/trimtab/lab/bench/rig"
+	"github.com/trimtab/trimtab/lab/limiter"
 )
 
 // The rows: what stands before the service.
@@ -17,8 +20,8 @@ const (
 	rowWeights   = "weights"
 	rowHAProxy   = "haproxy"
 	rowManaged   = "trimtab-haproxy"
-	rowGradient2 = "gradient2"
-	rowEnvoy     = "envoy"
+	rowGradient2 = limiter.Gradient2
+	rowEnvoy     = limiter.Envoy
 	rowGate      = "gate"
 )
 
@@ -59,7 +62,7 @@ func (f *fronts) start(ctx context.Context, row, to, path string, maxconn int) (
 	var args []string
 	switch row {
 	case rowHAProxy, rowManaged:
-		args, err = f.haproxy(free[0], to, maxconn)
+		args, err = f.haproxy(row, free[0], to, maxconn)
 	case rowGate:
 		args = []string{f.trimtab, "gate", "--listen", free[0], "--to", "http://" + to, "--workload", "bench",
 			"--within", f.within.String(), "--class", strings.ToLower(classHeader) + "=" + strings.Join([]string{critical, normal, low}, ","), "--admin", free[1]}
@@ -90,38 +93,55 @@ func (f *front) resident() int64 {
 	return int64(rig.Number(fmt.Sprintf("/proc/%d/status", f.process.PID()), "VmRSS:")) << 10
 }
 
-// haproxyConf is HAProxy's configuration, in which maxconn 0 is no limit. A request that waited for half of the SLO is
-// refused, one whose client is gone leaves the queue, and critical requests are served first.
+// haproxyConf is the part of HAProxy's configuration that all rows share.
 const haproxyConf = `global
   maxconn 9000
-  stats socket %[6]s mode 600 level admin
+  stats socket %s mode 600 level admin
 defaults
   mode http
   timeout client 60s
   timeout server 60s
   timeout connect 5s
-  timeout queue %[1]dms
-  option abortonclose
   http-reuse always
 frontend in
-  bind %[2]s
+  bind %s
   default_backend out
-backend out
-  http-request set-priority-class int(-10) if { req.hdr(%[3]s) critical }
-  http-request set-priority-class int(10) if { req.hdr(%[3]s) low }
-  server one %[4]s maxconn %[5]d
+`
+
+// bestConf is the backend with the best fixed limit; maxconn 0 is none. A request that waited for half of
+// the SLO is refused, one whose client is gone leaves the queue, and critical requests are served first.
+const bestConf = `backend out
+  timeout queue %[1]dms
+  option abortonclose
+  http-request set-priority-class int(-10) if { req.hdr(%[2]s) critical }
+  http-request set-priority-class int(10) if { req.hdr(%[2]s) low }
+  server one %[3]s maxconn %[4]d
 `
 
 // socket is where HAProxy's runtime API is.
 func (f *fronts) socket() string { return filepath.Join(f.dir, "haproxy.sock") }
 
-func (f *fronts) haproxy(listen, to string, maxconn int) ([]string, error) {
+// classes are those by which HAProxy refuses where trimtab sets its limits.
+func (f *fronts) classes() haproxy.Classes {
+	return haproxy.Classes{Backend: "out", Map: filepath.Join(f.dir, "haproxy.map"), Header: strings.ToLower(classHeader), Names: []string{critical, normal, low}}
+}
+
+// haproxy writes the configuration of a row, and returns the command.
+func (f *fronts) haproxy(row, listen, to string, maxconn int) ([]string, error) {
 	binary, err := rig.Lookup("haproxy", "haproxy")
 	if err != nil {
 		return nil, err
 	}
+	c := f.classes()
+	text := fmt.Sprintf(haproxyConf, f.socket(), listen)
+	if row == rowManaged {
+		text += c.Lines(f.within*3/4) + fmt.Sprintf("  server one %s\n", to)
+		err = os.WriteFile(c.Map, []byte(c.File()), 0o600)
+	} else {
+		text += fmt.Sprintf(bestConf, (f.within / 2).Milliseconds(), c.Header, to, maxconn)
+	}
 	file := filepath.Join(f.dir, "haproxy.cfg")
-	if err := os.WriteFile(file, fmt.Appendf(nil, haproxyConf, (f.within/2).Milliseconds(), listen, strings.ToLower(classHeader), to, maxconn, f.socket()), 0o600); err != nil {
+	if err = errors.Join(err, os.WriteFile(file, []byte(text), 0o600)); err != nil {
 		return nil, fmt.Errorf("start haproxy: %w", err)
 	}
 	return []string{binary, "-db", "-f", file}, nil

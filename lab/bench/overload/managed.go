@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -19,8 +20,9 @@ import (
 	"github.com/trimtab/trimtab/lab/bench/rig"
 )
 
-// managed is a trimtab that sets HAProxy's maxconn. It learns from one span for each try, as an
-// instrumented client of HAProxy would send it, and from the control group of the service. What it
+// managed is a trimtab that sets HAProxy's maxconn and the bounds of its classes. It learns from one span
+// for each try that HAProxy did not refuse, from HAProxy's counters of the others, and from the control
+// group of the service. What it
 // has learnt stays in its directory from one row to the next.
 type managed struct {
 	process *rig.Process
@@ -33,21 +35,21 @@ type managed struct {
 const limitMost = 50
 
 // manage starts a trimtab beside the HAProxy of a row. Its files are in dir.
-func (s *scene) manage(ctx context.Context, dir, trimtab string, within time.Duration, socket string) (m *managed, err error) {
+func (s *scene) manage(ctx context.Context, dir string, f *fronts) (m *managed, err error) {
 	m = &managed{}
 	defer func(opened *managed) {
 		if err != nil {
 			opened.close()
 		}
 	}(m)
-	if m.knob, err = haproxy.Open(haproxy.Config{Socket: socket, Backend: "out", Server: "one"}); err != nil {
+	if m.knob, err = haproxy.Open(haproxy.Config{Socket: f.socket(), Backend: "out", Server: "one"}); err != nil {
 		return nil, err
 	}
 	at, err := rig.FreeAddresses(4)
 	if err != nil {
 		return nil, err
 	}
-	text, err := s.managedConf(dir, within, socket, at)
+	text, err := s.managedConf(dir, f, at)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func (s *scene) manage(ctx context.Context, dir, trimtab string, within time.Dur
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return nil, fmt.Errorf("write trimtab's file: %w", err)
 	}
-	program := rig.Program{Args: []string{trimtab, "run", "--config.file", file}, Dir: dir, Log: filepath.Join(dir, "trimtab.log"), Stop: syscall.SIGTERM}
+	program := rig.Program{Args: []string{f.trimtab, "run", "--config.file", file}, Dir: dir, Log: filepath.Join(dir, "trimtab.log"), Stop: syscall.SIGTERM}
 	if m.process, err = rig.StartAt(ctx, program, s.Control, "http://"+at[0]+"/-/ready"); err != nil {
 		return nil, err
 	}
@@ -68,12 +70,12 @@ func (s *scene) manage(ctx context.Context, dir, trimtab string, within time.Dur
 
 // managedConf is trimtab's file: what a user has to write, and addresses that are free. at are those
 // of the page, of spans by gRPC and HTTP, and of Jaeger.
-func (s *scene) managedConf(dir string, within time.Duration, socket string, at []string) ([]byte, error) {
+func (s *scene) managedConf(dir string, f *fronts, at []string) ([]byte, error) {
 	group, err := filepath.Rel(s.Root, s.group.Dir())
 	if err != nil {
 		return nil, fmt.Errorf("write trimtab's file: %w", err)
 	}
-	root := ""
+	root, c := "", f.classes()
 	if mount, err := hostfs.CPUHierarchy(); err != nil || mount != s.Root {
 		root = fmt.Sprintf("actuator: {cgroup_root: %q}\n", s.Root)
 	}
@@ -89,13 +91,16 @@ jaeger: {grpc: %q}
     knob:
       cgroup: %s
       cpu: {cap: never}
-      concurrency: {haproxy: {socket: %q, backend: out, server: one}, max: %d}
+      concurrency: {haproxy: {socket: %q, backend: out, server: one, map: %q, header: %s, classes: [%s]}, max: %d}
     mode: act
-`, s.cores, filepath.Join(dir, "data"), at[0], at[1], at[2], at[3], root, within, group, socket, limitMost), nil
+`, s.cores, filepath.Join(dir, "data"), at[0], at[1], at[2], at[3], root, f.within, group, f.socket(), c.Map, c.Header, strings.Join(c.Names, ", "), limitMost), nil
 }
 
-// observe sends the span of a try.
+// observe sends the span of a try that was not refused.
 func (m *managed) observe(from time.Time, took time.Duration, end ending) {
+	if end == shed {
+		return
+	}
 	_, s := m.tracer.Start(context.Background(), "request", trace.WithTimestamp(from), trace.WithSpanKind(trace.SpanKindServer), trace.WithNewRoot())
 	if end != answered {
 		s.SetStatus(codes.Error, "not answered")

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"text/tabwriter"
@@ -232,4 +233,9 @@ func hold(ctx context.Context, address, path string, n int) (out []*line, err er
 		}
 	}
 	return out, ctx.Err()
+}
+
+func median(in []float64) float64 {
+	slices.Sort(in)
+	return in[len(in)/2]
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/trimtab/trimtab/lab/limiter"
 )
 
 func TestWhatAProxyTakesIsShownBesideHAProxy(t *testing.T) {
@@ -24,14 +26,15 @@ func TestAProxyRefusesWhatIsOverItsLimitAndLearnsFromTheRest(t *testing.T) {
 	inside, answer := make(chan struct{}), make(chan struct{})
 	behind := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { inside <- struct{}{}; <-answer }))
 	defer behind.Close()
-	p := newProxy(strings.TrimPrefix(behind.URL, "http://"), newEnvoy())
+	by, _ := limiter.New(limiter.Envoy)
+	p := newProxy(strings.TrimPrefix(behind.URL, "http://"), by)
 	front := httptest.NewServer(p)
 	defer front.Close()
 	o := &options{Patience: time.Minute, Reuse: true}
 	c := o.newClient(front.URL, 0)
 	defer c.close()
 	ends := make(chan ending)
-	for range envoyLeast {
+	for range by.Limit() {
 		go func() { ends <- c.try(t.Context(), normal) }()
 		<-inside
 	}
@@ -39,7 +42,7 @@ func TestAProxyRefusesWhatIsOverItsLimitAndLearnsFromTheRest(t *testing.T) {
 		t.Errorf("%v with as many under way as the limit allows, want shed", got)
 	}
 	close(answer)
-	for range envoyLeast {
+	for range by.Limit() {
 		if got := <-ends; got != answered {
 			t.Errorf("%v, want answered", got)
 		}

@@ -69,11 +69,19 @@ func (s *service) free(ctx context.Context) error {
 }
 
 // do sends a request of a size relative to the calibrated one.
-func (s *service) do(ctx context.Context, size float64) error {
+func (s *service) do(ctx context.Context, size float64) error { return s.ask(ctx, size, 1) }
+
+// ask sends a request of a size and a class.
+func (s *service) ask(ctx context.Context, size float64, class int) (err error) {
 	work := int(math.Round(size * float64(s.price.now())))
-	err := s.software.do(ctx, work)
-	// What failed late has cost as much.
-	s.price.did(work)
+	if m, ok := s.software.(*managed); ok {
+		err = m.ask(ctx, work, class)
+	} else {
+		err = s.software.do(ctx, work)
+	}
+	if !errors.Is(err, errShed) { // what failed late has cost as much
+		s.price.did(work)
+	}
 	return err
 }
 

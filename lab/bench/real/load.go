@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,8 @@ type outcome struct {
 	// Failed: no answer, a wrong one, or none in time at all. Such a request
 	// is late, however little time it took.
 	Failed bool
+	// Shed: a proxy refused it, which counts as failed, too.
+	Shed bool
 	// Sent: the run may end before all are.
 	Sent bool
 }
@@ -67,9 +70,9 @@ func (s *service) generate(ctx context.Context, begin time.Time, in []arrival, o
 		requests.Go(func() {
 			defer open.Add(-1)
 			ctx, cancel := context.WithDeadline(ctx, from.Add(patience))
-			err := s.do(ctx, a.Size)
+			err := s.ask(ctx, a.Size, class(k))
 			cancel()
-			o.Took, o.Failed = time.Since(from), err != nil
+			o.Took, o.Failed, o.Shed = time.Since(from), err != nil, errors.Is(err, errShed)
 			tell(from, o.Took, o.Failed)
 		})
 	}

@@ -71,7 +71,7 @@ func parse(args []string) (*options, error) {
 	f := flag.NewFlagSet("real", flag.ContinueOnError)
 	f.Float64Var(&o.Minutes, "minutes", 0, "length of each run; 0: that of the scenario (6 to 8)")
 	scenario := f.String("scenario", "peaks,steps,doubling,slower,noise", "scenarios, with commas")
-	policy := f.String("policy", "weights,equal,static,threshold,proportional,trimtab", "policies, with commas: weights (the kernel alone), equal, static, threshold, proportional, oracle:OBJECTIVE (knows what comes and what it costs; njc, egalitarian, social or nash), trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL[:always|:fast]] with njc, egalitarian, social, resource-fair or default (none in the file); always: a quota for each service (cap: always); fast: with quotas that move between rounds")
+	policy := f.String("policy", "weights,equal,static,threshold,proportional,trimtab", "policies, with commas: weights (the kernel alone), equal, static, threshold, proportional, oracle:OBJECTIVE (knows what comes and what it costs; njc, egalitarian, social or nash), weights+haproxy and weights+gate (with a proxy before each service of a mixed scenario that refuses requests), trimtab (all objectives) or trimtab:OBJECTIVE[:SIGNAL[:always|:fast|:gate]] with njc, egalitarian, social, resource-fair or default (none in the file); always: a quota for each service (cap: always); fast: with quotas that move between rounds; gate: with trimtab's gate before each service, of spans alone")
 	signals := f.String("signal", "spans,promql", "what trimtab learns from, with commas, where the policy does not say")
 	f.Uint64Var(&o.Seed, "seed", 1, "seed of the arrivals")
 	f.Float64Var(&o.Pool, "pool", 0.66, "CPU that the services share, in cores")
@@ -161,7 +161,7 @@ func settings(name, text string) (out []float64, err error) {
 
 // rivals are the policies that are not trimtab.
 func rivals() []string {
-	out := []string{theKernel, "equal", "static", "threshold", "proportional"}
+	out := []string{theKernel, theKernel + "+" + frontHAProxy, theKernel + "+" + frontGate, "equal", "static", "threshold", "proportional"}
 	for _, objective := range services.Objectives() {
 		out = append(out, oraclePrefix+objective)
 	}
@@ -192,10 +192,10 @@ func policies(wanted, signals []string) ([]string, error) {
 		if len(parts) > 2 {
 			by = parts[2:3]
 		}
-		if len(parts) == 4 && (parts[3] == fastLoop || parts[3] == config.CapAlways) {
+		if len(parts) == 4 && (parts[3] == fastLoop || parts[3] == config.CapAlways || parts[3] == frontGate && parts[2] == "spans") {
 			loop = ":" + parts[3]
 		} else if len(parts) > 3 {
-			return nil, trimtab.Invalidf("policy %.40q: after objective and signal only always or fast can follow", name)
+			return nil, trimtab.Invalidf("policy %.40q: after objective and signal only always, fast or, by spans, gate can follow", name)
 		}
 		for _, objective := range of {
 			for _, signal := range by {
@@ -221,7 +221,14 @@ const fastLoop = "fast"
 
 // needsTrimtab says whether a policy is trimtab.
 func (o *options) needsTrimtab() bool {
-	return slices.ContainsFunc(o.policies, func(name string) bool { return strings.HasPrefix(name, "trimtab:") })
+	return slices.ContainsFunc(o.policies, func(name string) bool {
+		return strings.HasPrefix(name, "trimtab:") || strings.HasSuffix(name, "+"+frontGate)
+	})
+}
+
+// fronts are proxies of a kind that are not started yet.
+func (b *bench) fronts(kind string) *fronts {
+	return &fronts{kind: kind, trimtab: b.Trimtab, maxconn: fixedLimit}
 }
 
 // policy makes the policy of a full name.
@@ -229,6 +236,8 @@ func (b *bench) policy(name string) policy {
 	switch name {
 	case theKernel:
 		return kernel{}
+	case theKernel + "+" + frontHAProxy, theKernel + "+" + frontGate:
+		return kernel{b.fronts(strings.TrimPrefix(name, theKernel+"+"))}
 	case "equal":
 		return &still{shares: equal}
 	case "static":
@@ -245,6 +254,9 @@ func (b *bench) policy(name string) policy {
 	s := &subject{Binary: b.Trimtab, Objective: parts[1], Keep: b.Keep, Override: b.override, Signal: &spans{}}
 	if len(parts) > 3 {
 		s.Fast, s.Quotas = parts[3] == fastLoop, parts[3] == config.CapAlways
+	}
+	if len(parts) > 3 && parts[3] == frontGate {
+		s.Fronts, s.Signal = b.fronts(frontGate), &gateSpans{}
 	}
 	if parts[2] == "promql" {
 		s.Signal = &promql{Range: b.Range}

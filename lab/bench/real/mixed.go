@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/lab/bench/rig"
+	"github.com/trimtab/trimtab/lab/services"
 	"github.com/trimtab/trimtab/lab/services/shape"
 )
 
@@ -55,8 +57,10 @@ type managed struct {
 
 	group        *rig.Group
 	dir, address string
-	process      *rig.Process
-	client       *http.Client
+	// front is the address of the proxy before it; "": there is none.
+	front   string
+	process *rig.Process
+	client  *http.Client
 }
 
 // coldFor is how long a row's load may find a JVM cold: its first 20 requests took 27 ms of CPU
@@ -98,10 +102,16 @@ func (m *managed) run(ctx context.Context) (err error) {
 }
 
 // do asks for so many units of work.
-func (m *managed) do(ctx context.Context, work int) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+m.address+"/?work="+strconv.Itoa(work), nil)
+func (m *managed) do(ctx context.Context, work int) error { return m.ask(ctx, work, 1) }
+
+// ask asks for so many units of work with a request of a class, through the proxy if there is one.
+func (m *managed) ask(ctx context.Context, work, class int) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+cmp.Or(m.front, m.address)+"/?work="+strconv.Itoa(work), nil)
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", m.file, err)
+	}
+	if m.front != "" {
+		req.Header.Set(classHeader, services.Classes()[class])
 	}
 	resp, err := m.client.Do(req)
 	if err != nil {
@@ -111,6 +121,9 @@ func (m *managed) do(ctx context.Context, work int) error {
 	said, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
 	if err != nil {
 		return fmt.Errorf("read from %s: %w", m.file, err)
+	}
+	if m.front != "" && resp.StatusCode == http.StatusServiceUnavailable {
+		return errShed
 	}
 	if resp.StatusCode != http.StatusOK || string(said) != fmt.Sprintf("done %d\n", work) {
 		return fmt.Errorf("ask %s for %d units: %s, %.80q: %w", m.file, work, resp.Status, said, rig.ErrAnswer)

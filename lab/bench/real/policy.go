@@ -61,12 +61,20 @@ func (p *still) close(_ context.Context, _ *trial, r *row) {
 
 // kernel is what a user does without a controller: one quota of the pool's size on the group
 // above, none on the services, equal weights.
-type kernel struct{}
+type kernel struct {
+	// fronts are the proxies before the services; nil: there are none.
+	fronts *fronts
+}
 
-func (kernel) open(context.Context, *trial) error          { return nil }
+func (k kernel) open(ctx context.Context, t *trial) error {
+	if k.fronts == nil {
+		return nil
+	}
+	return k.fronts.open(ctx, t, "")
+}
 func (kernel) run(ctx context.Context, _ *trial) error     { <-ctx.Done(); return nil }
 func (kernel) observe(int, time.Time, time.Duration, bool) {}
-func (kernel) close(context.Context, *trial, *row)         {}
+func (k kernel) close(context.Context, *trial, *row)       { k.fronts.close() }
 
 // equal gives each service the same.
 func equal(*trial) [3]float64 { return [3]float64{1. / 3, 1. / 3, 1. / 3} }

@@ -189,6 +189,9 @@ func (r *row) score(t *trial, base *row) {
 		r.Back = append(r.Back, back(r.seen.outcomes[e.Service], t.services[e.Service].SLO, e, t))
 	}
 	r.Welfare = r.worth(t)
+	if a := r.admission(t); a != nil {
+		r.Notes = append(r.Notes, a.text(t.names()))
+	}
 	r.recover(t)
 	r.compare(t, base)
 }

@@ -30,6 +30,8 @@ type subject struct {
 	Fast bool
 	// Signal is what it learns from.
 	Signal source
+	// Fronts are the gates before the services; nil: there are none.
+	Fronts *fronts
 
 	process *rig.Process
 	// agent is that of the second host; nil: there is one host.
@@ -78,6 +80,11 @@ func (p *subject) open(ctx context.Context, t *trial) error {
 	p.web = a.Web
 	if err := p.Signal.open(ctx, t, a); err != nil {
 		return err
+	}
+	if p.Fronts != nil {
+		if err := p.Fronts.open(ctx, t, a.GRPC); err != nil {
+			return err
+		}
 	}
 	file := filepath.Join(t.dir, "trimtab.yaml")
 	more := ""
@@ -170,7 +177,11 @@ func (p *subject) file(h *host, a addresses, more string) ([]byte, error) {
 		if h.beside != nil && i > 0 {
 			on = fmt.Sprintf("host: %s, ", [3]string{1: hostName(), 2: secondHost}[i])
 		}
-		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {%scgroup: %s, cpu: %s}\n    mode: act\n", s.Name, p.Signal.service(s), on, h.path(s), cpu)
+		limit := ""
+		if p.Fronts != nil {
+			limit = fmt.Sprintf(", concurrency: {gate: %q}", p.Fronts.admin[i])
+		}
+		fmt.Fprintf(&b, "  - name: %s\n%s    knob: {%scgroup: %s, cpu: %s%s}\n    mode: act\n", s.Name, p.Signal.service(s), on, h.path(s), cpu, limit)
 	}
 	return overlay([]byte(b.String()), p.Override)
 }
@@ -198,6 +209,7 @@ func (p *subject) observe(i int, from time.Time, took time.Duration, failed bool
 // close ends trimtab as an operator does, and looks whether all quotas are
 // again what trimtab found.
 func (p *subject) close(ctx context.Context, t *trial, r *row) {
+	defer p.Fronts.close() // after trimtab, which takes its limits back
 	if p.process == nil {
 		p.Signal.close()
 		return

@@ -98,7 +98,8 @@ func All() []Scenario {
 			{From: 0, Load: [3]float64{.28, .40, .08}},
 		}},
 		over(1.1), over(1.32), over(1.5), over(2),
-		mixed("mixed", 1), mixed("mixed150", 1.5),
+		surge(1.32), surge(2),
+		mixed("mixed", 1), mixed("mixed150", 1.5), mixedSurge(),
 	}
 }
 
@@ -108,10 +109,29 @@ func mixed(name string, times float64) Scenario {
 		Wave: &Wave{Base: 0.15 * times, Peak: 0.45 * times, Width: 0.34, Period: 3 * time.Minute}}
 }
 
+// mixedSurge is surge200 for other services.
+func mixedSurge() Scenario {
+	s := surge(2)
+	s.Name, s.Mixed, s.Length = "mixed-surge200", true, 3*time.Minute
+	return s
+}
+
 // over is a constant load of so many times the pool, which no split of it serves.
 func over(times float64) Scenario {
 	return Scenario{Name: fmt.Sprintf("over%.0f", 100*times), Length: 4 * time.Minute, Over: true,
 		Pieces: []Piece{{Load: [3]float64{times / 3, times / 3, times / 3}}}}
+}
+
+// surge is a load that fits, then one of so many times the pool, then the first again. Each service
+// wants more than its entitlement in it, each another amount.
+func surge(times float64) Scenario {
+	calm := [3]float64{.2, .25, .35} // 0.8 of the pool
+	var load [3]float64
+	for i, v := range calm {
+		load[i] = v * times / .8
+	}
+	return Scenario{Name: fmt.Sprintf("surge%.0f", 100*times), Length: 4 * time.Minute, Over: true,
+		Pieces: []Piece{{Load: calm}, {From: 1. / 3, Load: load}, {From: 2. / 3, Load: calm}}}
 }
 
 // bursts has one service after the other ask for so many times its load, for a time that is

@@ -1,4 +1,13 @@
-package main
+// Package limiter has limits on concurrent requests as proxies and libraries publish them: each learns
+// one number from how long requests take. They know neither the capacity of the service, nor its SLO,
+// nor each other.
+//
+//	if under <= l.Limit() { … l.Learn(limiter.Sample{From: from, To: now, Under: under}) }
+//
+// Source: github.com/Netflix/concurrency-limits, Gradient2Limit; Envoy, "Adaptive Concurrency".
+//
+// The package reads no clock: times are arguments.
+package limiter
 
 import (
 	"math"
@@ -6,33 +15,35 @@ import (
 	"time"
 )
 
-// sample is a request that ended: when it began and ended, counted from the start of the
+// Sample is a request that ended: when it began and ended, counted from the start of the
 // proxy, and how many were under way as it began.
-type sample struct {
+type Sample struct {
 	From, To time.Duration
 	Under    int
 }
 
-// limiter learns how many requests may be under way from how long they take.
-type limiter interface {
-	limit() int
-	learn(s sample)
+// Limiter learns how many requests may be under way from how long they take.
+type Limiter interface {
+	Limit() int
+	Learn(s Sample)
 }
 
-// limiters are those that were published, and none, by the name of their row.
-func limiters() map[string]func() limiter {
-	return map[string]func() limiter{
-		rowGradient2: func() limiter { return newGradient2() },
-		rowEnvoy:     func() limiter { return newEnvoy() },
-		rowPlain:     func() limiter { return plain{} },
+// The names of the limiters that were published.
+const (
+	Gradient2 = "gradient2"
+	Envoy     = "envoy"
+)
+
+// New returns a limiter of that name that has learnt nothing; false: there is none.
+func New(name string) (l Limiter, ok bool) {
+	switch name {
+	case Gradient2:
+		return newGradient2(), true
+	case Envoy:
+		return newEnvoy(), true
 	}
+	return nil, false
 }
-
-// plain has no limit that matters here.
-type plain struct{}
-
-func (plain) limit() int   { return inFlight }
-func (plain) learn(sample) {}
 
 // gradient2 is Netflix's Gradient2 with its defaults. Each second, from the mean time R of a
 // request in it and a mean B over about 600 such seconds,
@@ -48,7 +59,7 @@ type gradient2 struct {
 	now    float64
 	base   float64
 	seen   int
-	window []sample
+	window []Sample
 	next   time.Duration
 }
 
@@ -64,9 +75,9 @@ const (
 
 func newGradient2() *gradient2 { return &gradient2{now: gradient2Least} }
 
-func (g *gradient2) limit() int { return int(g.now) }
+func (g *gradient2) Limit() int { return int(g.now) }
 
-func (g *gradient2) learn(s sample) {
+func (g *gradient2) Learn(s Sample) {
 	g.window = append(g.window, s)
 	if s.To <= g.next {
 		return
@@ -138,9 +149,9 @@ const (
 
 func newEnvoy() *envoy { return &envoy{now: envoyLeast, after: envoyLeast} }
 
-func (e *envoy) limit() int { return e.now }
+func (e *envoy) Limit() int { return e.now }
 
-func (e *envoy) learn(s sample) {
+func (e *envoy) Learn(s Sample) {
 	if s.From < e.epoch {
 		return
 	}

@@ -19,30 +19,30 @@ import (
 const (
 	// patience is the time limit for one connection, from its start to the last byte of the answer.
 	patience = 2 * time.Second
-	// maxAnswer is the longest answer that is read, in bytes. A row of "show stat" has about 400
+	// MaxAnswer is the longest answer that is read, in bytes. A row of "show stat" has about 400
 	// bytes, so 20,000 servers fit.
-	maxAnswer = 8 << 20
+	MaxAnswer = 8 << 20
 )
 
-// maxSocketPath is the longest path of a Unix socket that the kernel accepts, in bytes.
-const maxSocketPath = 107
+// MaxSocketPath is the longest path of a Unix socket that the kernel accepts, in bytes.
+const MaxSocketPath = 107
 
-// dialed returns the network and the address of a socket: an absolute path, or HOST:PORT.
-func dialed(socket string) (network, address string, err error) {
-	if filepath.IsAbs(socket) && len(socket) <= maxSocketPath && !strings.ContainsAny(socket, "\x00\n") {
+// Dialed returns the network and the address of a socket: an absolute path, or HOST:PORT.
+func Dialed(socket string) (network, address string, err error) {
+	if filepath.IsAbs(socket) && len(socket) <= MaxSocketPath && !strings.ContainsAny(socket, "\x00\n") {
 		return "unix", socket, nil
 	}
 	host, port, err := net.SplitHostPort(socket)
 	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
-		return "", "", trimtab.Invalidf("socket %.120q of HAProxy: want an absolute path of at most %d bytes, or HOST:PORT", socket, maxSocketPath)
+		return "", "", trimtab.Invalidf("socket %.120q of HAProxy: want an absolute path of at most %d bytes, or HOST:PORT", socket, MaxSocketPath)
 	}
 	return "tcp", socket, nil
 }
 
-// ask sends commands in one line and returns their answers as one text. HAProxy closes the
+// Ask sends commands in one line and returns their answers as one text. HAProxy closes the
 // connection after the last answer.
-func ask(ctx context.Context, socket string, commands ...string) (string, error) {
-	network, address, err := dialed(socket)
+func Ask(ctx context.Context, socket string, commands ...string) (string, error) {
+	network, address, err := Dialed(socket)
 	if err != nil {
 		return "", err
 	}
@@ -58,15 +58,15 @@ func ask(ctx context.Context, socket string, commands ...string) (string, error)
 	_, err = io.WriteString(c, strings.Join(commands, ";")+"\n")
 	var b []byte
 	if err == nil {
-		b, err = io.ReadAll(io.LimitReader(c, maxAnswer+1))
+		b, err = io.ReadAll(io.LimitReader(c, MaxAnswer+1))
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return "", fmt.Errorf("ask HAProxy at %s: no whole answer: %w", socket, ctx.Err())
 	case err != nil:
 		return "", fmt.Errorf("ask HAProxy at %s: %w", socket, err)
-	case len(b) > maxAnswer:
-		return "", fmt.Errorf("ask HAProxy at %s: an answer of more than %d bytes: %w", socket, maxAnswer, trimtab.ErrRefused)
+	case len(b) > MaxAnswer:
+		return "", fmt.Errorf("ask HAProxy at %s: an answer of more than %d bytes: %w", socket, MaxAnswer, trimtab.ErrRefused)
 	}
 	return string(b), nil
 }
