@@ -127,9 +127,9 @@ func TestPageCacheThatIsReadAgainIsNeededForADay(t *testing.T) {
 	r := &remembers{t, &memories{}, at(0)}
 	r.run("", 2*time.Hour, time.Minute, 600*mib, still(200*mib))
 	// play tells a second at a time, with a part of the rate at which all of 400 MiB is read again within five minutes.
-	play := func(limit, usage, rate float64, seconds int) (need float64) {
+	play := func(limit, usage, rate float64, seconds int) float64 {
 		for range seconds {
-			need = r.run("", time.Second, time.Second, limit, still(200*mib)).Need
+			r.run("", time.Second, time.Second, limit, still(200*mib))
 			r.tell("", quantity.MemoryUsage, usage)
 			r.tell("", quantity.Refaults, rate*400*mib/page/300)
 		}

@@ -97,12 +97,12 @@ func (p Process) wake(ctx context.Context, s status, path string) error {
 	if err != nil {
 		return err
 	}
-	defer unix.Close(tmp)
+	defer func() { _ = unix.Close(tmp) }()
 	name := fmt.Sprintf(".attach_pid%d", s.inner)
 	fd, err := unix.Openat(tmp, name, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
 	switch {
 	case err == nil:
-		unix.Close(fd)
+		_ = unix.Close(fd)
 		defer func() { _ = unix.Unlinkat(tmp, name, 0) }() // the JVM may have removed it
 	case !errors.Is(err, unix.EEXIST): // else another program is attaching
 		return fmt.Errorf("create /tmp/%s: %w", name, err)
@@ -113,7 +113,7 @@ func (p Process) wake(ctx context.Context, s status, path string) error {
 	for {
 		fd, err := p.open(path)
 		if err == nil {
-			unix.Close(fd)
+			_ = unix.Close(fd)
 			return nil
 		}
 		if !errors.Is(err, os.ErrNotExist) || p.alive() != nil {
@@ -131,7 +131,7 @@ func (p Process) wake(ctx context.Context, s status, path string) error {
 func (p Process) signal(s unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.PID, 0)
 	if err == nil {
-		defer unix.Close(fd)
+		defer func() { _ = unix.Close(fd) }()
 		if err = p.alive(); err == nil {
 			err = unix.PidfdSendSignal(fd, s, nil, 0)
 		}

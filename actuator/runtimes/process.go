@@ -123,14 +123,14 @@ func (p Process) open(path string) (fd int, err error) {
 	if err != nil {
 		return -1, fmt.Errorf("open root of process %d: %w", p.PID, err)
 	}
-	defer unix.Close(root)
+	defer func() { _ = unix.Close(root) }()
 	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS}
 	fd, err = unix.Openat2(root, path, &how)
 	if err != nil {
 		return -1, fmt.Errorf("open %s of process %d: %w", path, p.PID, err)
 	}
 	if err := p.alive(); err != nil {
-		unix.Close(fd)
+		_ = unix.Close(fd)
 		return -1, err
 	}
 	return fd, nil
@@ -143,7 +143,7 @@ func (p Process) dial(ctx context.Context, path string) (c net.Conn, listener in
 	if err != nil {
 		return nil, 0, err
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	s, err := p.status()
 	if err != nil {
 		return nil, 0, err

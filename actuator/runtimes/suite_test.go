@@ -1,10 +1,15 @@
+//go:build integration
+
 package runtimes
 
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -170,4 +175,25 @@ func freeChangesNoSetting(t *testing.T, f fixture) {
 	if now := f.read(t); now.Setting != was.Setting {
 		t.Errorf("had %s, has %s", was.Setting, now.Setting)
 	}
+}
+
+// serveGo starts it, and waits until it listens.
+func serveGo(t *testing.T, socket string) *exec.Cmd {
+	t.Helper()
+	_ = os.Remove(socket)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "TRIMTAB_TEST_MEMLIMIT="+socket)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	for range 2000 {
+		if _, err := os.Stat(socket); err == nil {
+			return cmd
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatal("it does not listen")
+	return nil
 }

@@ -49,6 +49,7 @@ const Gate = "gate"
 
 // stand puts a front before every service; "" puts none.
 func (s *state) stand(name string) error {
+	known := Classes()
 	for _, q := range s.queues {
 		switch by, ok := limiter.New(name); {
 		case name == "":
@@ -56,7 +57,7 @@ func (s *state) stand(name string) error {
 			q.front = &blind{queue: q, by: by}
 		case name == Gate:
 			within := time.Duration(q.Latency * float64(time.Second))
-			q.front = &gate{queue: q, by: admission.New(admission.Settings{Within: within, Classes: len(Classes())})}
+			q.front = &gate{queue: q, by: admission.New(admission.Settings{Within: within, Classes: len(known)})}
 		default:
 			return trimtab.Invalidf("front %.40q: no such one", name)
 		}
