@@ -19,8 +19,7 @@ func newRefusing(s *services.Scenario) *refusing { return &refusing{s: s} }
 
 // row adds what a policy came to, the mean of its runs.
 func (r *refusing) row(policy, signal string, runs []*services.Result) {
-	classes := services.Classes()
-	cells := make([]float64, 1+2*len(r.s.Services)+2*len(classes)+2)
+	cells := make([]float64, 1+2*len(r.s.Services)+2*services.ClassCount+2)
 	first, never := 0.0, 0
 	for _, run := range runs {
 		a := r.s.Admitted(run)

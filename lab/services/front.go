@@ -11,8 +11,11 @@ import (
 	"github.com/trimtab/trimtab/planner/admission"
 )
 
+// ClassCount is the number of classes of requests.
+const ClassCount = 3
+
 // Classes are the classes of requests, the most important first.
-func Classes() [3]string { return [3]string{"critical", "normal", "low"} }
+func Classes() [ClassCount]string { return [3]string{"critical", "normal", "low"} }
 
 // classes draws the classes of requests: a tenth is critical, three tenths are low.
 type classes struct{ *rand.Rand }
@@ -49,7 +52,6 @@ const Gate = "gate"
 
 // stand puts a front before every service; "" puts none.
 func (s *state) stand(name string) error {
-	known := Classes()
 	for _, q := range s.queues {
 		switch by, ok := limiter.New(name); {
 		case name == "":
@@ -57,7 +59,7 @@ func (s *state) stand(name string) error {
 			q.front = &blind{queue: q, by: by}
 		case name == Gate:
 			within := time.Duration(q.Latency * float64(time.Second))
-			q.front = &gate{queue: q, by: admission.New(admission.Settings{Within: within, Classes: len(known)})}
+			q.front = &gate{queue: q, by: admission.New(admission.Settings{Within: within, Classes: ClassCount})}
 		default:
 			return trimtab.Invalidf("front %.40q: no such one", name)
 		}
