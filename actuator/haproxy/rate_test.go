@@ -24,17 +24,7 @@ func rated(t *testing.T) (*haproxytest.Program, string) {
 	if err := os.WriteFile(c.Map, []byte(c.File()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return haproxytest.Start(t, "shop", `global
-  stats socket DIR/s mode 600 level admin expose-fd listeners
-defaults
-  mode http
-  timeout connect 1s
-  timeout client 10s
-  timeout server 10s
-frontend in
-  bind unix@DIR/http
-  default_backend shop
-`+c.Lines(time.Second)+"  server one 127.0.0.1:9\n"), c.Map
+	return haproxytest.Start(t, "shop", haproxytest.Front+c.Lines(time.Second)+"  server one 127.0.0.1:9\n"), c.Map
 }
 
 func openRate(t *testing.T, c RateConfig) *Rate {

@@ -42,17 +42,7 @@ func begin(t *testing.T, maxconn int) *front {
 	if err := os.WriteFile(c.Map, []byte(c.File()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := &front{Program: haproxytest.Start(t, "shop", `global
-  stats socket DIR/s mode 600 level admin expose-fd listeners
-defaults
-  mode http
-  timeout connect 1s
-  timeout client 10s
-  timeout server 10s
-frontend in
-  bind unix@DIR/http
-  default_backend shop
-`+c.Lines(150*time.Millisecond)+fmt.Sprintf("  server one unix@%s maxconn %d\n", l.Addr(), maxconn)), now: time.Now()}
+	f := &front{Program: haproxytest.Start(t, "shop", haproxytest.Front+c.Lines(150*time.Millisecond)+fmt.Sprintf("  server one unix@%s maxconn %d\n", l.Addr(), maxconn)), now: time.Now()}
 	if f.Bounds, err = Open(Config{Workload: "shop", Socket: f.Socket, Classes: c, Within: 200 * time.Millisecond, ForeignHold: time.Minute}); err != nil {
 		t.Fatal(err)
 	}

@@ -149,6 +149,9 @@ type decision struct {
 	done   []done
 }
 
+// mostRefused bounds the refusals that are remembered, so that each is logged once.
+const mostRefused = 4096
+
 // Run raises limits until ctx ends. margins has the workloads whose limits may rise, each with how far
 // its limit is above its need, as a part of the need.
 func Run(ctx context.Context, a raiser, feed *Feed, margins map[string]float64, set *metric.Set, logger *slog.Logger) error {
@@ -180,6 +183,9 @@ func newLoop(a raiser, feed *Feed, margins map[string]float64, set *metric.Set, 
 			}
 		},
 		Tell: func(_ context.Context, _ time.Time, d *decision) {
+			if len(refused) > mostRefused {
+				clear(refused) // of instances that are gone: what still is refused is logged once more
+			}
 			for _, r := range d.done {
 				result := "raised"
 				if r.Refused != "" {

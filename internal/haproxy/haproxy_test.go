@@ -20,18 +20,6 @@ import (
 
 var shop = haproxy.Classes{Backend: "shop", Header: "x-priority", Names: []string{"critical", "normal", "low"}}
 
-const before = `global
-  stats socket DIR/s mode 600 level admin expose-fd listeners
-defaults
-  mode http
-  timeout connect 1s
-  timeout client 10s
-  timeout server 10s
-frontend in
-  bind unix@DIR/http
-  default_backend shop
-`
-
 // service is a HAProxy with the printed lines before a service that answers when it is told to.
 type service struct {
 	*haproxytest.Program
@@ -65,7 +53,7 @@ func serve(t *testing.T, maxconn int) *service {
 	if err := os.WriteFile(s.classes.Map, []byte(s.classes.File()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.Program = haproxytest.Start(t, "shop", before+s.classes.Lines(time.Second)+fmt.Sprintf("  server web1 unix@%s maxconn %d\n", upstream, maxconn))
+	s.Program = haproxytest.Start(t, "shop", haproxytest.Front+s.classes.Lines(time.Second)+fmt.Sprintf("  server web1 unix@%s maxconn %d\n", upstream, maxconn))
 	return s
 }
 
@@ -284,7 +272,7 @@ func TestWhatIsNoConfigurationOfHAProxyIsRefused(t *testing.T) {
 }
 
 func TestASocketWithoutTheLinesIsSaid(t *testing.T) {
-	p := haproxytest.Start(t, "shop", before+"backend shop\n  server web1 127.0.0.1:9\n")
+	p := haproxytest.Start(t, "shop", haproxytest.Front+"backend shop\n  server web1 127.0.0.1:9\n")
 	c := shop
 	c.Map = "/none"
 	for command, parse := range map[string]func(string) error{

@@ -22,6 +22,19 @@ type Program struct {
 	command              *exec.Cmd
 }
 
+// Front is a configuration up to its backend, called shop, whose lines follow it.
+const Front = `global
+  stats socket DIR/s mode 600 level admin expose-fd listeners
+defaults
+  mode http
+  timeout connect 1s
+  timeout client 10s
+  timeout server 10s
+frontend in
+  bind unix@DIR/http
+  default_backend shop
+`
+
 // Start starts a HAProxy with a configuration in which DIR stands for its directory, and waits until
 // it answers. Its socket is DIR/s, which the configuration must have.
 func Start(t *testing.T, backend, text string) *Program {
