@@ -4,6 +4,7 @@ package runtimes
 
 import (
 	"bufio"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/internal/proctest"
@@ -62,7 +64,27 @@ func stop(t *testing.T, pid int) func() {
 		if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
+		for range 2000 { // each thread stops when it next enters the kernel
+			if stopped(pid) {
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+		t.Fatal("it does not stop")
 	}
+}
+
+// stopped reports whether all threads of a process are stopped.
+func stopped(pid int) bool {
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, thread := range threads {
+		text, failed := os.ReadFile(thread)
+		_, after, ok := strings.Cut(string(text), ") ")
+		if failed != nil || !ok || after[0] != 'T' {
+			return false
+		}
+	}
+	return err == nil && len(threads) > 0
 }
 
 // only finds the one program of a group of processes.

@@ -5,6 +5,7 @@ package runtimes
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -189,7 +190,8 @@ func serveGo(t *testing.T, socket string) *exec.Cmd {
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	for range 2000 {
-		if _, err := os.Stat(socket); err == nil {
+		if c, err := net.Dial("unix", socket); err == nil { // the file is there before anybody listens
+			_ = c.Close()
 			return cmd
 		}
 		time.Sleep(5 * time.Millisecond)
