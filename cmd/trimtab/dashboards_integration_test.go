@@ -149,6 +149,7 @@ func silent() map[string]string {
 		"overview.json / Instances A":                           "a workload has several instances",
 		"overview.json / Refused requests A":                    "a gate refuses a request",
 		"workload.json / Refused requests A":                    "a gate refuses a request",
+		"workload.json / Killed for want of memory B":           "an agent raises a limit between rounds, which needs groups of a kernel",
 		"overview.json / Least free A":                          "a host is measured, which needs groups of a kernel",
 		"overview.json / Given out by host A":                   "a host is measured",
 		"pipeline.json / Samples C":                             "a host is measured",
