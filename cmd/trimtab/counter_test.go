@@ -46,6 +46,11 @@ func TestPerformanceCountersAreExplainedShownAndExported(t *testing.T) {
 	t.Parallel()
 	q := kernelQuotas(t)
 	busyIn(t, q, "hungry")
+	// Waiting is measured where a quota stops the workload. A tenth of a core stops it even if
+	// the host is so loaded that a larger quota would never be used up.
+	if err := os.WriteFile(filepath.Join(q.root, "hungry", "cpu.cfs_quota_us"), []byte("10000"), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	p := prepare(t, q, "measure: {perf: true}\n")
 	p.start()
 	p.until("counters", func() error {
