@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -32,6 +34,14 @@ type Input struct {
 func (e *Estimate) LoadMissing() bool {
 	return e.Hold != nil && e.Hold.Input == string(quantity.Load) ||
 		slices.ContainsFunc(e.Inputs, func(in Input) bool { return in.Name == string(quantity.Load) && in.Missing != "" })
+}
+
+// Shed returns how many requests per second gates refuse, of all classes.
+func (e *Estimate) Shed() (sum float64) {
+	for _, class := range slices.Sorted(maps.Keys(e.Refused)) {
+		sum += e.Refused[class]
+	}
+	return min(sum, math.MaxFloat64)
 }
 
 // InputsAt returns the inputs as old as they are at that time.

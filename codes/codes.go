@@ -3,13 +3,16 @@
 // force on a host. They are the values of fields of trimtab.Cause, Binding, Held, Verdict and
 // Unmet, which add the text for people. A reader must accept codes that it does not know: other
 // builds have others. It also has the name of the attribute by which the spans of a gate say that a
-// request was refused.
+// request was refused, and that of the class whose requests nobody wants refused.
 package codes
 
 // RefusedAttribute marks, in the resource, the spans of requests that a gate did not pass on to the
 // service: it refused them, or their clients left while they waited in it. The value is the class of
 // the requests.
 const RefusedAttribute = "trimtab.gate.refused"
+
+// MostImportant is the class of requests that an objective protects, by its name at the gate.
+const MostImportant = "critical"
 
 // CauseKind is what started a round.
 type CauseKind string

@@ -39,7 +39,7 @@ func (s *state) shown(e *trimtab.Estimate) *trimtab.Estimate {
 		out.Hold = &trimtab.Held{Code: h.Code, Input: string(quantity.Load)} // its load is stale
 	}
 	out.Shares, out.Counters, out.Refused = nil, nil, nil
-	if refused := refusedOf(e); refused > 0 {
+	if refused := e.Shed(); refused > 0 {
 		out.Refused = map[string]float64{"all": refused}
 	}
 	out.Inputs = slices.Clone(e.Inputs[:min(len(e.Inputs), invented)])

@@ -73,7 +73,7 @@ func (m *moment) shed(s *state) *Shed {
 	if e == nil || m.silent(s) || e.LoadMissing() {
 		return nil
 	}
-	rate := refusedOf(e)
+	rate := e.Shed()
 	if !(rate > 0) {
 		return nil
 	}
@@ -103,14 +103,6 @@ func shedClasses(byClass map[string]float64) (out []ShedClass) {
 	}
 	slices.SortStableFunc(out, func(a, b ShedClass) int { return cmp.Compare(b.Rate, a.Rate) })
 	return out
-}
-
-// refusedOf returns how many requests per second are refused, of all classes.
-func refusedOf(e *trimtab.Estimate) (sum float64) {
-	for _, class := range slices.Sorted(maps.Keys(e.Refused)) {
-		sum += e.Refused[class]
-	}
-	return min(sum, math.MaxFloat64)
 }
 
 // limited sets the limit of requests in service that trimtab has set, and its reason.

@@ -80,7 +80,7 @@ func (s *state) observe(e *trimtab.Estimate, round time.Duration, n int) {
 	}
 	s.since.hold = newest.Begun(s.since.hold, e.Hold != nil, e.Time)
 	s.since.miss = newest.Begun(s.since.miss, s.Target > 0 && e.Performance != nil && *e.Performance < s.Target, e.Time)
-	if refusedOf(e) > 0 {
+	if e.Shed() > 0 {
 		if e.Time.Sub(s.since.refused) > Patience(round) {
 			s.since.shed = e.Time
 		}

@@ -75,7 +75,7 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 		m.Stopped = stopped > 0.5 || stopped < 0.02 && latest(quantity.Waited) > m.Used
 	}
 	// Like a quota, a gate that refuses its requests hides how much it wants.
-	m.Stopped = m.Stopped || refuses(s.Estimate) || s.Overload.Partial && m.Used > limited*float64(s.Overload.Slice)*s.Resource.Unit
+	m.Stopped = m.Stopped || s.Estimate.Shed() > 0 || s.Overload.Partial && m.Used > limited*float64(s.Overload.Slice)*s.Resource.Unit
 	m.Min = max(s.Range.least, policy.UpUnits(s.Floor(), s.Resource.Unit)) // without the part that a firing alert keeps
 	if s.Estimate.Cost != nil {
 		m.Cost = *s.Estimate.Cost
@@ -90,16 +90,6 @@ func (s *Allocation) Member(now time.Time, stale time.Duration, entitled float64
 // stopped by that limit.
 const limited = 0.8
 
-// refuses reports whether a gate refused requests of the workload in its latest report.
-func refuses(e *trimtab.Estimate) bool {
-	for _, perSecond := range e.Refused {
-		if perSecond > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // ReportOf returns an estimate as a report for package overload. Its load is that of the report:
 // use measured since then may come from a backlog that is worked off.
 func ReportOf(e *trimtab.Estimate, slo float64) overload.Report {
@@ -112,6 +102,9 @@ func ReportOf(e *trimtab.Estimate, slo float64) overload.Report {
 	}
 	if e.Cost != nil {
 		out.Costs = *e.Cost * load
+	}
+	if load > 0 {
+		out.Refused, out.Important = math.Min(1, e.Shed()/load), math.Min(1, e.Refused[codes.MostImportant]/load)
 	}
 	switch {
 	case e.Backlog != nil:

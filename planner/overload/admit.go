@@ -12,14 +12,60 @@ import (
 // Such a member has no queue that grows without end: with any share it answers a part of its
 // requests in time, and the others are refused before they reach it.
 
-// prefers lowers the utility of a member that is not served in full yet, as a fraction of it, for an
-// objective that chooses whom to serve. So two members of nearly the same utility do not swap with every
-// report.
+// prefers lowers the utility of a member of which nothing is served yet, as a fraction of it, and that of
+// one served in part by a part of this, for an objective that chooses whom to serve. So two members of
+// nearly the same utility do not swap with every report.
 const prefers = 0.1
 
 // moved is the relative change of a demand with which the pool is divided again, and of a share that is
 // worth a change. Unlike the choice of whom to serve (choose.go), a change costs no backlog.
 const moved = 0.1
+
+// An objective may leave a member so little that its gate refuses requests of its most important class,
+// of which nobody knows the number. So a share falls to half of the entitlement at first, and by half
+// again each time that its reports, which come within the time shows, have fewer important requests
+// refused than the part few of those answered. With more of them, the member keeps what can answer
+// these, too, until the overload ends.
+const few, shows = 0.01, 15 * time.Second
+
+// keep updates what a member keeps with a report.
+func (t *WorkloadState) keep(r Report) {
+	if !t.Admitted {
+		return
+	}
+	old := t.weight(r.Time, inTime)
+	t.Refused, t.Important = old*t.Refused+(1-old)*r.Refused, old*t.Important+(1-old)*r.Important
+	switch answered := 1 - t.Refused; {
+	case t.Important > few*answered:
+		t.Kept, t.Sure, t.Asked = math.Min(1, math.Max(t.Kept, answered+t.Important)), true, 0
+	case !t.Sure && t.Kept > 0 && r.Time.Sub(t.MovedAt) >= shows:
+		t.Kept, t.Asked, t.MovedAt = t.Kept/2, 0, r.Time
+	}
+}
+
+// keeps returns the least share of each member, in units: what has its important requests answered,
+// as far as the pool is enough for that of all.
+func (d *decision) keeps() []int {
+	out, kept, rest := make([]int, len(d.Members)), make([]float64, len(d.Members)), float64(d.Units)
+	sum := 0.0
+	for i := range d.Members {
+		m := &d.Members[i]
+		t, size := &m.State, float64(d.size(m))
+		if out[i] = d.least(m); !m.Limited {
+			out[i] = max(out[i], d.size(m))
+		} else if d.Weighs != nil {
+			if t.Slice == 0 {
+				t.Kept, t.MovedAt = math.Min(1, m.Entitled/d.Unit/size)/2, d.Now
+			}
+			kept[i] = math.Max(0, t.Kept*size-float64(out[i]))
+		}
+		rest, sum = rest-float64(out[i]), sum+kept[i]
+	}
+	for i := range out {
+		out[i] += int(kept[i] * math.Min(1, math.Max(0, rest)/math.Max(sum, 1)))
+	}
+	return out
+}
 
 // limits reports whether the pool can be divided by refusing requests: every member that wants more
 // than its entitlement has a limit, and the other members without one can have all that they want
@@ -86,6 +132,9 @@ func (d *decision) admit() {
 		for i := range d.Members {
 			m := &d.Members[i]
 			if m.State.Asked = m.wants(d.Unit); differs {
+				if m.State.Slice != share[i] {
+					m.State.MovedAt = d.Now
+				}
 				m.State.Slice = share[i]
 			}
 		}
@@ -105,20 +154,18 @@ func (d *decision) admit() {
 // the members that want more.
 func (d *decision) parts() []int {
 	prob := &policy.Problem{Units: d.Units, Unit: d.Unit, Groups: d.Groups, Stop: d.Stop}
-	size, entitled, share := make([]int, len(d.Members)), make([]int, len(d.Members)), make([]int, len(d.Members))
+	size, entitled, share, least := make([]int, len(d.Members)), make([]int, len(d.Members)), make([]int, len(d.Members)), d.keeps()
 	for i := range d.Members {
 		m := &d.Members[i]
 		w := m.Workload
 		size[i] = d.size(m)
 		w.Demand, w.Max = size[i], max(min(d.Units, size[i]), w.Min)
-		w.Min = min(d.least(m), w.Max)
+		w.Min = min(least[i], w.Max)
 		slo := m.SLO
-		if d.Policy != nil && (m.State.Partial || m.State.Slice == 0) {
-			slo *= 1 - prefers
+		if d.Policy != nil {
+			slo *= 1 - prefers*math.Max(0, 1-float64(m.State.Slice)/float64(size[i]))
 		}
-		if w.Curve, w.Current = ramp(size[i], d.Unit, slo, m.Curve), min(m.State.Slice, w.Max); !m.Limited {
-			w.Min = w.Max
-		}
+		w.Curve, w.Current = ramp(size[i], d.Unit, slo, m.Curve), min(m.State.Slice, w.Max)
 		prob.Workloads = append(prob.Workloads, w)
 		share[i], entitled[i] = max(m.Min, w.Min), min(size[i], int(m.Entitled/d.Unit))
 	}

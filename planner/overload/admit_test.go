@@ -98,15 +98,69 @@ func TestAMemberWithoutALimitHasAllThatItWantsUpToItsEntitlement(t *testing.T) {
 
 func TestNobodyChangesPlacesOverNoise(t *testing.T) {
 	w := newLimited(welfare.Social{}, 2)
-	w.overloaded(0, 5, .8, .81)
+	w.overloaded(0, 100, .8, .81) // the second has a part of its share taken away at a time
 	before := w.slices()
-	for s := 5; s < 400; s++ {
+	for s := 100; s < 400; s++ {
 		costs := []float64{.8, .81}
 		if s/70%2 == 0 {
 			costs = []float64{.83, .8}
 		}
 		if w.overloaded(s, s+1, costs...); !slices.Equal(w.slices(), before) {
 			t.Fatalf("second %d: %v, before %v", s, w.slices(), before)
+		}
+	}
+}
+
+// refused has a second pass in which nobody is in time, the parts of the last member's requests that are
+// given are refused, and those of its most important class among them.
+func (w *world) refused(s int, of, important float64, costs ...float64) {
+	last := len(costs) - 1
+	w.members[last].State.Observe(overload.Report{Time: at(s), SLO: .9, Costs: costs[last], Refused: of, Important: important})
+	w.overloaded(s, s+1, costs...)
+}
+
+func TestTheOneThatPaysKeepsWhatItsMostImportantRequestsNeed(t *testing.T) {
+	w := newLimited(welfare.Social{}, 2)
+	share := func() int { return w.members[1].State.Slice }
+	w.overloaded(0, 10, .8, .85)
+	if got := share(); got != 25 {
+		t.Fatalf("%d units at first, want half of its entitlement", got)
+	}
+	s := 10
+	for ; share() > 15; s++ {
+		if w.refused(s, .8, .001, .8, .85); s > 60 {
+			t.Fatal("nothing important is refused, and its share does not fall")
+		}
+	}
+	for end := s + 30; s < end; s++ { // a fifth is answered, and a twentieth would be important
+		w.refused(s, .8, .05, .8, .85)
+	}
+	kept := w.members[1].State.Kept
+	if want := int(kept * 92); kept < .25 || kept > .4 || share() < want-1 || share() > want+1 {
+		t.Fatalf("keeps %v of its requests with %d units, want at least a fifth and a twentieth", kept, share())
+	}
+	for ; s < 300; s++ {
+		w.refused(s, .75, 0, .8, .85)
+		if got := w.members[1].State.Kept; got != kept {
+			t.Fatalf("second %d: keeps %v, before %v", s, got, kept)
+		}
+	}
+	w.members[1].State.End()
+	if x := w.members[1].State; x.Kept != 0 || x.Sure {
+		t.Errorf("after the overload %+v", x)
+	}
+}
+
+func TestWhatAllKeepIsNoMoreThanThePool(t *testing.T) {
+	w := newLimited(welfare.Social{}, 3)
+	w.overloaded(0, 5, .6, .7, .8)
+	for s := 5; s < 60; s++ {
+		for i := range w.members {
+			w.members[i].State.Observe(overload.Report{Time: at(s), SLO: .9, Costs: []float64{.6, .7, .8}[i], Refused: .3, Important: .3})
+		}
+		w.overloaded(s, s+1, .6, .7, .8)
+		if got := w.slices(); got[0]+got[1]+got[2] > 100 || slices.Min(got) < 25 {
+			t.Fatalf("second %d: %v of 100 units", s, got)
 		}
 	}
 }

@@ -37,7 +37,8 @@
 //
 //	performance(s) = SLO · min(1, full · s / wants)
 //
-// Every objective then divides the pool. The share of a member that is served in part determines how
+// Every objective then divides the pool. A share falls by half at a time, and stops where requests of the
+// most important class are refused. The share of a member that is served in part determines how
 // many of its requests may be in service. An objective that weighs no utilities divides by
 // entitlement, as the kernel does; the shares then only determine these limits. All members that want
 // more than their entitlement must be Limited: the queue of any other would grow, even if the Limited

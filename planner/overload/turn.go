@@ -37,6 +37,14 @@ type WorkloadState struct {
 	Admitted bool    `json:"admitted,omitempty"`
 	Partial  bool    `json:"partial,omitempty"`
 	Asked    float64 `json:"asked,omitempty"`
+	// Kept is the least part of its requests that its share must be able to answer, [0, 1]; Sure: with
+	// less, important ones were refused. MovedAt is when its share or Kept changed last (admit.go).
+	Kept    float64   `json:"kept,omitempty"`
+	Sure    bool      `json:"sure,omitempty"`
+	MovedAt time.Time `json:"moved_at,omitzero"`
+	// Refused and Important are averages of those of the reports while it is Admitted.
+	Refused   float64 `json:"refused,omitempty"`
+	Important float64 `json:"important,omitempty"`
 	// Served is when it was last served well enough: its performance was at least half of its SLO,
 	// or nothing stopped it. ExcludedUntil is until when it is not chosen, because it could not use its
 	// share.
@@ -61,7 +69,8 @@ type WorkloadState struct {
 // End forgets what was decided of the workload; its demand stays known.
 func (t *WorkloadState) End() {
 	t.Held, t.Rank, t.Slice, t.Capped, t.ExcludedUntil = 0, 0, 0, false, time.Time{}
-	t.Admitted, t.Partial, t.Asked = false, false, 0
+	t.Admitted, t.Partial, t.Asked, t.Kept, t.Sure, t.MovedAt = false, false, 0, 0, false, time.Time{}
+	t.Refused, t.Important = 0, 0
 }
 
 // Answers returns the part of its requests that an amount can answer in time, while the pool is divided
@@ -84,6 +93,9 @@ type Report struct {
 	// Late is the CPU that works off the waiting requests, in cores. Hidden is the fraction by
 	// which arrivals exceed answers, a guess if the backlog is not measured.
 	Late, Hidden float64
+	// Refused is the part of its requests that were refused before it, Important the part that were
+	// refused although they are of the most important class.
+	Refused, Important float64
 }
 
 // Observe updates the state with a report.
@@ -104,6 +116,7 @@ func (t *WorkloadState) Observe(r Report) {
 	default:
 		t.Held, t.LateSince = 0, time.Time{}
 	}
+	t.keep(r)
 	if !(r.Costs >= 0) || t.Slice > 0 && !t.FreeSince.IsZero() {
 		return
 	}
@@ -142,15 +155,20 @@ func (t *WorkloadState) count(now time.Time, used float64, stopped bool) {
 // learn adds a demand in cores, measured at a time, to the exponential average with time constant
 // over, in seconds.
 func (t *WorkloadState) learn(at time.Time, now, over float64) {
-	keep := 0.0
-	if since := at.Sub(t.At).Seconds(); !t.At.IsZero() && since < 4*averaged {
-		keep = math.Exp(-math.Max(since, 0) / over)
-	}
+	keep := t.weight(at, over)
 	t.now, t.Wants, t.At = now, keep*t.Wants+(1-keep)*now, at
+}
+
+// weight returns that of an average so far when a value of that time is added to it.
+func (t *WorkloadState) weight(at time.Time, over float64) float64 {
+	if since := at.Sub(t.At).Seconds(); !t.At.IsZero() && since < 4*averaged {
+		return math.Exp(-math.Max(since, 0) / over)
+	}
+	return 0
 }
 
 // Valid reports whether the state is one that Observe and Decide can produce; a restored state may
 // not be.
 func (t *WorkloadState) Valid() bool {
-	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Rank >= 0 && t.Reports >= 0 && t.Asked >= 0 && t.Asked < 1e15
+	return t.Wants >= 0 && t.Wants < 1e15 && t.Held >= 0 && t.Held < 1e15 && t.Slice >= 0 && t.Slice <= policy.MaxUnits && t.Rank >= 0 && t.Reports >= 0 && t.Asked >= 0 && t.Asked < 1e15 && t.Kept >= 0 && t.Kept <= 1 && t.Refused >= 0 && t.Refused <= 1 && t.Important >= 0 && t.Important <= 1
 }

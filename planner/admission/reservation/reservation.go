@@ -6,8 +6,8 @@
 //	                           D the SLO
 //
 // By Little's law a request that comes as the N-th is answered N/X later, if those that wait are
-// served in their order. During an overload f is 0.75 for the most important class and falls from
-// 0.3 to 0.2 over the others: an important request hardly ever meets a full queue, because the
+// served in their order. During an overload f is 0.8 for the most important class and falls from
+// 0.3 to 0.15 over the others: an important request hardly ever meets a full queue, because the
 // others leave it the last places. Otherwise f is 0.9 and 0.75: only a request that would hardly be
 // answered within the SLO is refused.
 //
@@ -30,7 +30,7 @@ import (
 
 // The constants of the rule, of which TestTheBounds… shows the effect.
 const (
-	first, second, last = 0.75, 0.3, 0.2
+	first, second, last = 0.8, 0.3, 0.15
 	calmFirst, calm     = 0.9, 0.75
 	// sure is by how many standard deviations arrivals must exceed X, idle how long nobody waits after
 	// an overload, lately over which time its arrivals are counted.
@@ -40,7 +40,7 @@ const (
 	// X moves towards what was seen by the fraction rise or fall of the difference, each time enough
 	// requests were answered or long has passed: a stall of the service says little about X.
 	rise, fall = 0.5, 0.25
-	enough     = 20
+	enough     = 40
 	long       = 2 * time.Second
 	// gap is the time between two readings from which on they say nothing together.
 	gap = time.Second

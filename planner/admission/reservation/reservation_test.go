@@ -1,6 +1,7 @@
 package reservation_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -22,9 +23,11 @@ type played struct {
 
 // play sends Poisson arrivals of three classes (30%, 50%, 20%) for some seconds to a service of c
 // servers with a mean service time, behind a queue with a time-out of 150 ms, as HAProxy has one, in
-// which the rule bounds admission, after calm seconds at 0.8 times its capacity, which do not count. cv is 0 for constant and 1 for exponential service times.
+// which the rule bounds admission, after calm seconds at 0.8 times its capacity, which do not count, as
+// the last half second does not. cv is 0 for constant and 1 for exponential service times.
 func play(seed uint64, load float64, c int, mean, cv, seconds float64) (out played) {
-	const calm = 5
+	const calm, last = 5, 0.5
+	counts := func(came float64) bool { return came >= calm && came < calm+seconds-last }
 	rate, sent := 0.8, 0
 	rng := rand.New(rand.NewPCG(seed, 7))
 	rule := reservation.New(within, 3)
@@ -53,7 +56,7 @@ func play(seed uint64, load float64, c int, mean, cv, seconds float64) (out play
 				}
 				free[i] = now + service
 				ends = append(ends, free[i])
-				if took = append(took, free[i]-q.at); free[i]-q.at <= within.Seconds() {
+				if took = append(took, free[i]-q.at); free[i]-q.at <= within.Seconds() && counts(q.at) {
 					out.inTime[q.class]++
 				}
 			}
@@ -88,8 +91,9 @@ func play(seed uint64, load float64, c int, mean, cv, seconds float64) (out play
 			case u > 0.8:
 				class = 2
 			}
-			out.sent[class]++
-			sent++
+			if sent++; counts(next) {
+				out.sent[class]++
+			}
 			if most != nil && int(serving)+len(queue)+1 > most[class] {
 				out.refused++
 			} else {
@@ -115,16 +119,33 @@ func TestTheBoundsHaveOthersPayForTheMostImportantClass(t *testing.T) {
 	}{{1, 0.010, 0}, {2, 0.020, 0}, {2, 0.020, 1}, {8, 0.040, 1}, {4, 0.002, 1}} {
 		for _, load := range []float64{1.5, 2, 3} {
 			const seconds = 20
-			p := play(3, load, s.c, s.mean, s.cv, seconds)
-			capacity := float64(s.c) / s.mean * seconds
-			good := float64(p.inTime[0]+p.inTime[1]+p.inTime[2]) / capacity
-			critical := float64(p.inTime[0]) / float64(p.sent[0])
-			t.Logf("%d servers, %v s, cv %v, load %v: goodput %.3f, critical in time %.4f, late %.4f of the answered", s.c, s.mean, s.cv, load, good, critical, p.late)
-			if good < 0.93 || critical < 0.98 && load < 3 || critical < 0.92 || p.late > 0.04 {
-				t.Errorf("goodput %.3f, critical %.4f, late %.4f", good, critical, p.late)
+			var p played
+			for seed := range uint64(5) {
+				p.add(play(seed, load, s.c, s.mean, s.cv, seconds))
+			}
+			good := float64(p.inTime[0]+p.inTime[1]+p.inTime[2]) / (float64(s.c) / s.mean * 5 * (seconds - 0.5))
+			possible := 1.0 // of the critical ones, if none waited
+			if s.cv > 0 {
+				possible -= math.Exp(-within.Seconds() / s.mean)
+			}
+			critical := float64(p.inTime[0]) / float64(p.sent[0]) / possible
+			late := p.late / 5
+			t.Logf("%d servers, %v s, cv %v, load %v: goodput %.3f, critical in time %.4f of the possible %.4f, late %.4f of the answered", s.c, s.mean, s.cv, load, good, critical, possible, late)
+			// At 3x the critical ones alone are 0.9 of the capacity.
+			if good < 0.91 || critical < 0.99 && load < 3 || critical < 0.92 || late > 0.04 {
+				t.Errorf("goodput %.3f, critical %.4f, late %.4f", good, critical, late)
 			}
 		}
 	}
+}
+
+// add adds the counts and shares of another run.
+func (p *played) add(o played) {
+	for k := range p.sent {
+		p.sent[k] += o.sent[k]
+		p.inTime[k] += o.inTime[k]
+	}
+	p.late += o.late
 }
 
 func TestBelowItsCapacityNearlyNothingIsRefused(t *testing.T) {
@@ -161,7 +182,7 @@ func TestAnOverloadIsAQueueThatStandsAndEndsWithIt(t *testing.T) {
 		r.Tick(reading(n, 5))
 	}
 	d := r.Tick(reading(20, 5))
-	if !d.Overloaded || d.Rate != 100 || len(d.Most) != 3 || d.Most[0] != 15 || d.Most[1] != 6 || d.Most[2] != 4 {
+	if !d.Overloaded || d.Rate != 100 || len(d.Most) != 3 || d.Most[0] != 16 || d.Most[1] != 6 || d.Most[2] != 3 {
 		t.Fatalf("%+v", d)
 	}
 	n := 21
