@@ -26,8 +26,12 @@ func overloaded(now time.Time) *view.Model {
 	knob := trimtab.KnobID{Pool: "cpu", Host: "a", Workload: "shop", Resource: trimtab.Concurrency}
 	v.Observe(&trimtab.Plan{Pool: "cpu", Resource: "cpu", Epoch: 1, Sequence: 7, Step: 1, Time: now, Capacity: 4, Actions: []trimtab.Action{{KnobID: knob, Expect: trimtab.Unlimited(), Set: trimtab.Units(6), Mode: trimtab.Act,
 		Why: trimtab.Reason{Summary: "requests in service lowered from unlimited to 6: 0.5 cores serve 50 requests/s in time, each of which takes 120ms", Binding: trimtab.Binding{Kind: codes.BindingDemand}}}}})
+	rate, low := knob, knob
+	rate.Resource, low.Resource, low.Instance = trimtab.Rate, trimtab.Rate, "class=low"
 	v.Observe(&trimtab.Holding{Pool: "cpu", Host: "a", Time: now, LeaseLeft: 30, Capacity: map[string]float64{"cpu": 4}, Targets: []trimtab.KnobState{
 		{KnobID: knob, Knob: "gate", Now: trimtab.Units(6), Baseline: trimtab.Unlimited(), Since: now, Min: 1, Max: 40},
+		{KnobID: rate, Knob: "gate", Now: trimtab.Units(50), Baseline: trimtab.Unlimited(), Since: now, Min: 1, Max: 1e6},
+		{KnobID: low, Knob: "gate", Now: trimtab.Units(5), Baseline: trimtab.Unlimited(), Since: now, Min: 1, Max: 1e6},
 		{KnobID: trimtab.KnobID{Pool: "cpu", Host: "a", Workload: "shop", Resource: "cpu"}, Knob: "test", Now: trimtab.Units(.5), Baseline: trimtab.Units(.5), Since: now, Max: 2}}})
 	return v
 }
@@ -51,7 +55,7 @@ func TestStatusAndExplainSayWhatIsShedOfWhomWhySinceWhenAndWhatItWouldTakeNotTo(
 	contains(t, out.String(),
 		"sheds 50 requests/s, 50% of the load (low 45, normal 5), since "+since,
 		"why 100 requests/s come; 0.5 cores answer at most 50/s, at 10 ms of CPU time a request, 95% of them within 120 ms",
-		"limit of its gates at most 6 in service: requests in service lowered from unlimited to 6: 0.5 cores serve 50 requests/s in time, each of which takes 120ms",
+		"limit of its gates at most 6 in service: requests in service lowered from unlimited to 6: 0.5 cores serve 50 requests/s in time, each of which takes 120ms; at most 50 requests/s; at most 5 requests/s of class low",
 		"to shed none 1.1 cores (1 to 1.4, 90% band of its curve); it has 0.5")
 	var asJSON struct {
 		Shed struct {

@@ -28,9 +28,13 @@ type Shed struct {
 	// rounds after another one.
 	Since time.Time `json:"since,omitzero"`
 	// Limit is how many requests trimtab allows in service at once, over all gates of the workload,
-	// and LimitWhy what it is derived from. Nil: trimtab sets none, and the gate's own rule decides.
-	Limit    *float64 `json:"limit,omitempty"`
-	LimitWhy string   `json:"limit_why,omitempty"`
+	// PerSecond how many it lets them admit, and LimitWhy and PerSecondWhy what these are derived from.
+	// Nil: trimtab sets none, and the gate's own rule decides. ByClass has the rates of single classes.
+	Limit        *float64    `json:"limit,omitempty"`
+	LimitWhy     string      `json:"limit_why,omitempty"`
+	PerSecond    *float64    `json:"admitted_per_second,omitempty"`
+	PerSecondWhy string      `json:"admitted_why,omitempty"`
+	ByClass      []ShedClass `json:"admitted_by_class,omitempty"`
 	// The limit follows from these four: requests per second, the allocation of the pool's resource,
 	// how much of it times seconds a request takes, and the 95th percentile of the latency of answered
 	// requests. Nil: not known.
@@ -89,12 +93,13 @@ func (m *moment) shed(s *state) *Shed {
 	if t, ok := e.Latency["p95"]; ok {
 		out.Time = &t
 	}
-	m.limited(out, s)
+	out.Limit, out.LimitWhy, _ = m.limited(s, trimtab.Concurrency)
+	out.PerSecond, out.PerSecondWhy, out.ByClass = m.limited(s, trimtab.Rate)
 	out.Needs, out.Unknown = s.spares(e, m.main(s).instances)
 	return out
 }
 
-// shedClasses lists the classes of which requests are refused, the largest number first.
+// shedClasses lists classes of requests with their rates, the highest first.
 func shedClasses(byClass map[string]float64) (out []ShedClass) {
 	for _, class := range slices.Sorted(maps.Keys(byClass)) {
 		if v := byClass[class]; v > 0 {
@@ -105,22 +110,28 @@ func shedClasses(byClass map[string]float64) (out []ShedClass) {
 	return out
 }
 
-// limited sets the limit of requests in service that trimtab has set, and its reason.
-func (m *moment) limited(out *Shed, s *state) {
-	sum := 0.0
-	for h, k := range s.knobs(trimtab.Concurrency) {
+// limited returns the limit of a resource of requests that trimtab has set for all of them, and its
+// reason, and those of single classes.
+func (m *moment) limited(s *state, resource string) (limit *float64, why string, byClass []ShedClass) {
+	sum, classes := 0.0, map[string]float64{}
+	for h, k := range s.knobs(resource) {
 		now := k.InForce()
 		if rankOf(h, k, m.now) != serves || now.Unlimited {
 			continue
 		}
+		if class, ok := strings.CutPrefix(k.Instance, "class="); ok {
+			classes[class] += now.Value
+			continue
+		}
 		sum += now.Value
 	}
-	if sum > 0 {
-		out.Limit = &sum
-		if d := s.newestOn[trimtab.Concurrency]; d != nil {
-			out.LimitWhy = d.Action.Why.Summary
-		}
+	if d := s.newestOn[resource]; d != nil && sum > 0 && d.Action.Instance == "" {
+		why = d.Action.Why.Summary
 	}
+	if sum > 0 {
+		limit = &sum
+	}
+	return limit, why, shedClasses(classes)
 }
 
 // spares returns the allocation at which the curve expects the SLO to be met under the present load, or
@@ -231,16 +242,27 @@ func costOf(cost float64, resource string) string {
 	return Number(cost) + " " + Unit(resource) + " times seconds"
 }
 
-// Limited says what limits the requests in service.
+// Limited says what limits the requests in service, and those admitted per second.
 func (x *Shed) Limited() string {
-	if x.Limit == nil {
+	var out []string
+	add := func(limit *float64, what, why string) {
+		if limit == nil {
+			return
+		}
+		if what = "at most " + Number(*limit) + what; why != "" {
+			what += ": " + why
+		}
+		out = append(out, what)
+	}
+	add(x.Limit, " in service", x.LimitWhy)
+	add(x.PerSecond, " requests/s", x.PerSecondWhy)
+	for _, c := range x.ByClass {
+		add(&c.Rate, " requests/s of class "+c.Class, "")
+	}
+	if out == nil {
 		return "trimtab sets none; the gate's own rule keeps as many in service as keep the service busy"
 	}
-	text := "at most " + Number(*x.Limit) + " in service"
-	if x.LimitWhy != "" {
-		text += ": " + x.LimitWhy
-	}
-	return text
+	return strings.Join(out, "; ")
 }
 
 // ToShedNone says how much of the resource the workload would need to shed nothing.
