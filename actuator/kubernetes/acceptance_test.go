@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -84,7 +85,7 @@ func asksAll(all ...order) *trimtab.Plan {
 
 // withMemory adds the memory limits of the pods to their CPU limits.
 func (c *cluster) withMemory(config *actuator.Config) {
-	like := append(config.Finders[0].Like, actuator.Target{KnobID: trimtab.KnobID{Workload: "checkout", Resource: trimtab.Memory}, Min: 1 << 20, Max: 1 << 30, Mode: trimtab.Act})
+	like := append(slices.Clone(config.Finders[0].Like), actuator.Target{KnobID: trimtab.KnobID{Workload: "checkout", Resource: trimtab.Memory}, Min: 1 << 20, Max: 1 << 30, Mode: trimtab.Act})
 	config.Finders[0] = c.pods.Finder(actuator.Location{Path: podsAt}, podsAt, like)
 }
 
