@@ -124,6 +124,9 @@ type Traits struct {
 	ReadyWeight func() error
 	// Shared is set if the amount is a share by weight of the parent group's quota.
 	Shared Shared
+	// WriteWith writes an amount and that of another knob of the same instance in one operation, or
+	// neither; for a Shared knob, too. Its error is trimtab.ErrRefused if each may be written alone.
+	WriteWith func(ctx context.Context, a trimtab.Amount, other Knob, b trimtab.Amount) error
 }
 
 // remote reports whether other programs may set the knob at any time.

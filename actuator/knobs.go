@@ -354,3 +354,8 @@ func (h *managed) counts() bool { return h.Mode == trimtab.Act || h.entry != nil
 func (h *managed) takesLeft() bool {
 	return h.Resource == trimtab.CPU && h.known && h.now.Unlimited && h.effective == nil
 }
+
+// writesWith reports whether h and another knob are of one instance and can be written in one operation.
+func (h *managed) writesWith(other *managed) bool {
+	return h.can.WriteWith != nil && other.can.WriteWith != nil && h.Workload == other.Workload && h.Instance == other.Instance
+}

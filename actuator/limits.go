@@ -186,15 +186,24 @@ func (x *executor) turns(s *step) []*move {
 	if len(slow) <= most {
 		return s.moves
 	}
-	later := map[*move]bool{}
+	var now []*move
+	writes, later := 0, map[*move]bool{}
 	actions := make([]trimtab.Action, len(slow))
 	for i, m := range slow {
 		actions[i] = *m.action
 		actions[i].Expect, actions[i].Set = m.had, m.goal
 	}
-	for _, i := range trimtab.Urgent(actions)[most:] {
-		later[slow[i]] = true
-		refuse(slow[i].result, fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, %d go out in this step, the most urgent first", pace, most))
+	for _, i := range trimtab.Urgent(actions) {
+		m := slow[i]
+		switch {
+		case slices.ContainsFunc(now, func(o *move) bool { return m.goal.Less(m.had) == o.goal.Less(o.had) && m.knob.writesWith(o.knob) }):
+		case writes < most:
+			writes++
+		default:
+			later[m] = !refuse(m.result, fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, %d go out in this step, the most urgent first", pace, most))
+			continue
+		}
+		now = append(now, m)
 	}
 	return slices.DeleteFunc(s.moves, func(m *move) bool { return later[m] })
 }

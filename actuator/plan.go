@@ -2,6 +2,7 @@ package actuator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -311,13 +312,21 @@ func (h *managed) nextEntry(goal trimtab.Amount, free *[2]float64) *entry {
 // carryOut makes the reductions, then the raises. Before the first raise it reads all knobs of that
 // resource again: writing the journal took time, and another program may have raised one meanwhile.
 func (x *executor) carryOut(ctx context.Context, s *step) {
+	var falls, rises [][]*move // those of one instance that its kind can write in one operation are together
 	grows, ahead := map[string]bool{}, map[*managed]float64{}
 	for _, m := range s.moves {
-		if m.goal.Less(m.had) {
-			x.move(ctx, s, m)
-		} else {
-			grows[m.knob.Resource] = true
+		to := &falls
+		if !m.goal.Less(m.had) {
+			to, grows[m.knob.Resource] = &rises, true
 		}
+		if i := slices.IndexFunc(*to, func(of []*move) bool { return m.knob.writesWith(of[0].knob) }); i >= 0 {
+			(*to)[i] = append((*to)[i], m)
+		} else {
+			*to = append(*to, []*move{m})
+		}
+	}
+	for _, all := range falls {
+		x.move(ctx, s, all)
 	}
 	if len(grows) == 0 {
 		return
@@ -335,31 +344,36 @@ func (x *executor) carryOut(ctx context.Context, s *step) {
 		}
 	}
 	x.host.askAll(ctx, ahead, s.capacity)
-	for _, m := range s.moves {
-		if !m.goal.Less(m.had) {
-			x.move(ctx, s, m)
-		}
+	for _, all := range rises {
+		x.move(ctx, s, all)
 	}
 }
 
-// move carries out one action. A knob that the fast loop has set inside its envelope keeps its
-// value.
-func (x *executor) move(ctx context.Context, s *step, m *move) {
-	r, h := m.result, m.knob
-	why, stays := x.overtaken(m), x.lending.stays(h, m.envelope)
-	if why == "" && !stays && h.now.Less(m.goal) {
-		why = x.lacksHeadroom(ctx, h, m.goal, s.capacity(h.Resource))
+// move carries out the actions of one instance that may be written in one operation, mostly one. A
+// knob that the fast loop has set inside its envelope keeps its value.
+func (x *executor) move(ctx context.Context, s *step, all []*move) {
+	var kept, writes []*move
+	for _, m := range all {
+		h := m.knob
+		why, stays := x.overtaken(m), x.lending.stays(h, m.envelope)
+		if why == "" && !stays && h.now.Less(m.goal) {
+			why = x.lacksHeadroom(ctx, h, m.goal, s.capacity(h.Resource))
+		}
+		switch {
+		case why != "":
+			refuse(m.result, why)
+		case stays:
+			kept = append(kept, m)
+		default:
+			writes = append(writes, m)
+		}
 	}
-	switch {
-	case why != "":
-		refuse(r, why)
-	case !stays:
-		x.write(ctx, s, m)
-	default:
+	x.write(ctx, s, writes)
+	for _, m := range kept {
 		x.lending.enter(m)
-		r.Found, r.Known, r.Status = m.goal, true, h.status(trimtab.Written)
-		if same(r.Before, m.goal) {
-			r.Status = trimtab.Equal
+		m.result.Found, m.result.Known, m.result.Status = m.goal, true, m.knob.status(trimtab.Written)
+		if same(m.result.Before, m.goal) {
+			m.result.Status = trimtab.Equal
 		}
 	}
 }
@@ -383,34 +397,45 @@ func (x *executor) overtaken(m *move) string {
 	return ""
 }
 
-// write sets the knob once and reads it back.
-func (x *executor) write(ctx context.Context, s *step, m *move) {
-	r, h := m.result, m.knob
-	started := x.clock.boot()
-	recaps := h.recaps(m.action.Capped)
-	err := x.above.write(ctx, h, m.goal, m.action.Capped)
-	h.written = whereIs(&h.can)
-	read := x.knobs.observe(ctx, h)
-	x.metrics.Histogram("trimtab_actuator_write_seconds").Observe((x.clock.boot() - started).Seconds())
-	r.Found, r.Effective, r.Known = h.now, h.effective, read
-	switch {
-	case h.lostRace(err):
-		r.Status, r.Reason = trimtab.Refused, "stale: "+err.Error()
-	case err != nil:
-		r.Status, r.Reason = trimtab.Failed, err.Error()
-	case !read:
-		r.Status, r.Reason = trimtab.Failed, "not read back: "+h.block.problem
-	case !same(h.now, m.goal):
-		r.Status, r.Reason = trimtab.Failed, fmt.Sprintf("wrote %v, read back %v", m.goal, h.now)
-	case same(r.Before, m.goal) && !recaps:
-		x.lending.enter(m)
-		r.Status = h.status(trimtab.Equal)
-	default:
-		x.lending.enter(m)
-		r.Status = h.status(trimtab.Written)
+// write sets each knob once and reads it back. Two are set in one operation; if that is refused, each
+// by itself.
+func (x *executor) write(ctx context.Context, s *step, all []*move) {
+	var err error
+	together := len(all) == 2
+	if together {
+		err = all[0].knob.can.WriteWith(ctx, all[0].goal, all[1].knob.Knob, all[1].goal)
+		together = !errors.Is(err, trimtab.ErrRefused)
 	}
-	x.logger.Info("action", "plan", s.ID(), "step", s.Step, "workload", h.Workload, "resource", h.Resource,
-		"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
+	for _, m := range all {
+		r, h := m.result, m.knob
+		started := x.clock.boot()
+		recaps := h.recaps(m.action.Capped)
+		if !together {
+			err = x.above.write(ctx, h, m.goal, m.action.Capped)
+		}
+		h.written = whereIs(&h.can)
+		read := x.knobs.observe(ctx, h)
+		x.metrics.Histogram("trimtab_actuator_write_seconds").Observe((x.clock.boot() - started).Seconds())
+		r.Found, r.Effective, r.Known = h.now, h.effective, read
+		switch {
+		case h.lostRace(err):
+			r.Status, r.Reason = trimtab.Refused, "stale: "+err.Error()
+		case err != nil:
+			r.Status, r.Reason = trimtab.Failed, err.Error()
+		case !read:
+			r.Status, r.Reason = trimtab.Failed, "not read back: "+h.block.problem
+		case !same(h.now, m.goal):
+			r.Status, r.Reason = trimtab.Failed, fmt.Sprintf("wrote %v, read back %v", m.goal, h.now)
+		case same(r.Before, m.goal) && !recaps:
+			x.lending.enter(m)
+			r.Status = h.status(trimtab.Equal)
+		default:
+			x.lending.enter(m)
+			r.Status = h.status(trimtab.Written)
+		}
+		x.logger.Info("action", "plan", s.ID(), "step", s.Step, "workload", h.Workload, "resource", h.Resource,
+			"before", r.Before.String(), "set", m.goal.String(), "status", string(r.Status), "reason", r.Reason)
+	}
 }
 
 // lacksHeadroom returns why a capacity of the pool on this host does not suffice to raise a knob to

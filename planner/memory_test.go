@@ -23,6 +23,7 @@ type sizedPool struct {
 	limit    trimtab.Amount
 	since    time.Time // of the limit
 	problem  string
+	status   *trimtab.KnobStatus
 }
 
 func newSized(t *testing.T, mode trimtab.Mode, limit trimtab.Amount) *sizedPool {
@@ -50,7 +51,7 @@ func (l *sizedPool) after(d time.Duration, n quantity.MemoryNeed, change func(*t
 	l.now = l.now.Add(d)
 	h := holding(l.now, 1, l.sequence, map[string]float64{"a": 2})
 	h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: h.Host, Workload: "a", Resource: trimtab.Memory},
-		Knob: "test", Now: l.limit, Baseline: trimtab.Unlimited(), Since: l.since, Min: 64 * mib, Max: 4096 * mib, Problem: l.problem})
+		Knob: "test", Now: l.limit, Baseline: trimtab.Unlimited(), Since: l.since, Min: 64 * mib, Max: 4096 * mib, Problem: l.problem, Status: l.status})
 	l.Step(l.now, h)
 	e := asks(l.now, "a", 2, 0, 1)
 	if n.Need > 0 {
@@ -175,6 +176,21 @@ func TestInModeRecommendAndWithoutALimitOneIsOnlyAsked(t *testing.T) {
 		all := l.after(31*time.Second, needs(300, 400), nil)
 		if len(all) != 1 || all[0].Mode != trimtab.Recommend || !strings.Contains(all[0].Why.Summary, c.want) || l.limit != c.limit {
 			t.Errorf("%s: %+v", name, all)
+		}
+	}
+}
+
+func TestANodeWithoutRoomIsSaidAndTheLimitTakesWhatThereIs(t *testing.T) {
+	l := newSized(t, trimtab.Act, trimtab.Units(600*mib))
+	l.status = &trimtab.KnobStatus{Node: "n1", Has: 700 * mib}
+	for _, c := range []struct {
+		mode  trimtab.Mode
+		limit float64
+		want  string
+	}{{trimtab.Act, 700, "node n1 has room for 100MiB more"}, {trimtab.Recommend, 700, "node n1 has room for 0B more"}} {
+		all := l.after(31*time.Second, needs(550, 900), nil)
+		if len(all) != 1 || all[0].Mode != c.mode || !strings.Contains(all[0].Why.Summary, c.want) || l.limit.Value != c.limit*mib {
+			t.Errorf("%s: %+v", c.want, all)
 		}
 	}
 }

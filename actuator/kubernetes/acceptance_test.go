@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -73,6 +74,19 @@ func asks(epoch uint64, all ...order) *trimtab.Plan {
 		})
 	}
 	return p
+}
+
+// asksAll is asks of a pool of several resources.
+func asksAll(all ...order) *trimtab.Plan {
+	p := asks(1, all...)
+	p.Resource, p.Capacities = trimtab.CPU, map[string]float64{trimtab.CPU: 100, trimtab.Memory: 1 << 40, trimtab.Replicas: 100}
+	return p
+}
+
+// withMemory adds the memory limits of the pods to their CPU limits.
+func (c *cluster) withMemory(config *actuator.Config) {
+	like := append(slices.Clone(config.Finders[0].Like), actuator.Target{KnobID: trimtab.KnobID{Workload: "checkout", Resource: trimtab.Memory}, Min: 1 << 20, Max: 1 << 30, Mode: trimtab.Act})
+	config.Finders[0] = c.pods.Finder(actuator.Location{Path: podsAt}, podsAt, like)
 }
 
 // both are a change of the first pod's limit and one of the number.
@@ -265,8 +279,7 @@ func TestTheEndPutsLimitsBackAndRaisesReplicasAndLowersThemOnlyWhereDeclared(t *
 					c.rules.RestoreBaseline = lower
 					var j *kubernetes.Journal
 					a := c.runs(func(config *actuator.Config) {
-						config.Finders[0].Like = append(config.Finders[0].Like, actuator.Target{KnobID: trimtab.KnobID{Workload: "checkout", Resource: trimtab.Memory}, Min: 1 << 20, Max: 1 << 30, Mode: trimtab.Act})
-						config.Finders[0] = c.pods.Finder(actuator.Location{Path: podsAt}, podsAt, config.Finders[0].Like)
+						c.withMemory(config)
 						config.KeepOnStop = alone
 						config.OpenJournal = func(context.Context) (actuator.Journal, error) {
 							var err error
@@ -274,9 +287,7 @@ func TestTheEndPutsLimitsBackAndRaisesReplicasAndLowersThemOnlyWhereDeclared(t *
 							return j, err
 						}
 					})
-					p := asks(1, order{firstPod, trimtab.CPU, 0.5, 2}, order{firstPod, trimtab.Memory, 128 << 20, 256 << 20}, order{"checkout", trimtab.Replicas, 3, number})
-					p.Capacities = map[string]float64{"cpu": 100, "memory": 1 << 40, "replicas": 100}
-					p.Resource = "cpu"
+					p := asksAll(order{firstPod, trimtab.CPU, 0.5, 2}, order{firstPod, trimtab.Memory, 128 << 20, 256 << 20}, order{"checkout", trimtab.Replicas, 3, number})
 					for _, r := range a.Handle(t.Context(), p).Results {
 						if r.Status != trimtab.Pending && r.Status != trimtab.Written {
 							t.Fatalf("%+v", r)

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
@@ -26,6 +27,13 @@ type onNode struct{ node, resource string }
 type told struct {
 	until time.Time
 	words string
+}
+
+// concerns reports whether a kubelet's reason may be about a resource: not if it names another one.
+// CPU and memory of a pod are resized together or not at all.
+func concerns(message, resource string) bool {
+	message = strings.ToLower(message)
+	return strings.Contains(message, resource) || !strings.Contains(message, trimtab.CPU) && !strings.Contains(message, trimtab.Memory)
 }
 
 // learn records a kubelet's reason for an infeasible resize. A pod that is larger than the node

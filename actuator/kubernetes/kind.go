@@ -77,21 +77,19 @@ func idOf(uid string) uint64 {
 	return max(h.Sum64(), 1)
 }
 
-// watched returns the watched cluster, and the workload that a location names.
-func watched(ctx context.Context, c Cluster, at actuator.Location) (*kube.Cluster, kube.Ref, error) {
-	ref, _, err := kube.ParseRef(at.Path)
-	if err != nil {
-		return nil, ref, err
+// watched returns the watched cluster, the workload that a location names, and the rest of its path.
+func watched(ctx context.Context, c Cluster, at actuator.Location) (w *kube.Cluster, ref kube.Ref, rest []string, err error) {
+	if ref, rest, err = kube.ParseRef(at.Path); err != nil {
+		return nil, ref, rest, err
 	}
-	w, err := c.watched(ctx)
-	if err != nil {
+	if w, err = c.watched(ctx); err != nil {
 		err = fmt.Errorf("find %s: %w", ref, err)
 	}
-	return w, ref, err
+	return w, ref, rest, err
 }
 
 func findPods(ctx context.Context, c Cluster, at actuator.Location) (found []actuator.Instance, err error) {
-	w, ref, err := watched(ctx, c, at)
+	w, ref, _, err := watched(ctx, c, at)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +108,7 @@ func findPods(ctx context.Context, c Cluster, at actuator.Location) (found []act
 }
 
 func findWorkload(ctx context.Context, c Cluster, at actuator.Location) ([]actuator.Instance, error) {
-	w, ref, err := watched(ctx, c, at)
+	w, ref, _, err := watched(ctx, c, at)
 	if err != nil {
 		return nil, err
 	}
@@ -126,16 +124,12 @@ func findWorkload(ctx context.Context, c Cluster, at actuator.Location) ([]actua
 
 // openPod opens the limit, or the request, of a pod at NAMESPACE/KIND/NAME/CONTAINER/POD.
 func openPod(c Cluster, at actuator.Location, resource string) (actuator.Knob, error) {
-	ref, rest, err := kube.ParseRef(at.Path)
+	w, ref, rest, err := watched(context.Background(), c, at)
 	if err != nil {
 		return nil, err
 	}
 	if len(rest) != 2 {
 		return nil, trimtab.Invalidf("location %.100q: want NAMESPACE/KIND/NAME/CONTAINER/POD", at.Path)
-	}
-	w, err := c.Watched()
-	if err != nil {
-		return nil, err
 	}
 	p, err := w.PodOf(ref.Namespace, rest[1], "")
 	if err != nil {
@@ -153,11 +147,7 @@ func openPod(c Cluster, at actuator.Location, resource string) (actuator.Knob, e
 
 // openWorkload opens the number of pods of a workload at NAMESPACE/KIND/NAME/NAME.
 func openWorkload(c Cluster, at actuator.Location) (*Scale, error) {
-	ref, _, err := kube.ParseRef(at.Path)
-	if err != nil {
-		return nil, err
-	}
-	w, err := c.Watched()
+	w, ref, _, err := watched(context.Background(), c, at)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,6 @@ import (
 var checkout = kube.Ref{Namespace: "shop", Kind: kube.Deployment, Name: "checkout"} //nolint:gochecknoglobals // a name
 
 func TestALimitMeetsTheContractOfKnobs(t *testing.T) {
-	t.Parallel()
 	knobtest.Run(t, func(t *testing.T) knobtest.Fixture { return contract(t, open(t, 1, burstable), 0.11) })
 }
 
@@ -47,7 +46,6 @@ func contract(t *testing.T, c *cluster, least float64) knobtest.Fixture {
 }
 
 func TestTheNumberOfPodsMeetsTheContractOfKnobs(t *testing.T) {
-	t.Parallel()
 	knobtest.Run(t, func(t *testing.T) knobtest.Fixture {
 		c := open(t, 3, burstable)
 		most := trimtab.Units(10_000)

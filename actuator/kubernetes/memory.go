@@ -55,14 +55,12 @@ func (t turned) notBelow(v float64) string {
 // allowMemory returns an error if the node has no room for a raise of a memory limit: for the request
 // that moves with it.
 func (t turned) allowMemory(v float64) error {
-	now := float64(t.Resources.Limits[trimtab.Memory])
-	switch request := float64(t.Resources.Requests[trimtab.Memory]); {
-	case v <= now:
-		return nil
+	request := float64(t.Resources.Requests[trimtab.Memory])
+	switch {
 	case t.pod.Status.QOSClass == guaranteed:
-		return roomFor(t.limit, t.pod, now, v, v)
+		return t.limit.fits(t.pod, v-request, v)
 	case t.follows():
-		return roomFor(t.limit, t.pod, request, math.Max(request, t.following(v)), v)
+		return t.limit.fits(t.pod, t.following(v)-request, v)
 	}
 	return nil
 }
@@ -86,17 +84,9 @@ func (t turned) following(limit float64) float64 {
 	}
 	request := t.limit.roundUp(limit * math.Min(1, float64(of.Requests[resource])/float64(of.Limits[resource])))
 	if wouldBeGuaranteed(t.pod, t.Name, resource) {
-		request = math.Min(request, limit-step(resource))
+		request = math.Min(request, limit-1/steps(resource, false))
 	}
-	return math.Max(math.Min(request, limit), step(resource))
-}
-
-// step is the smallest difference of two values.
-func step(resource string) float64 {
-	if resource == trimtab.Memory {
-		return page
-	}
-	return 1.0 / tenMilli
+	return math.Max(math.Min(request, limit), 1/steps(resource, false))
 }
 
 // beside returns the request that a restore sets beside the limit found; 0: none is to be set.

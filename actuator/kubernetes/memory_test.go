@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/actuator/kubernetes"
 	"github.com/trimtab/trimtab/internal/kube"
 	"github.com/trimtab/trimtab/internal/kube/kubetest"
@@ -124,6 +125,20 @@ func TestAContainerThatWasKilledIsRaisedBeforeItStartsAgainAndNotLowered(t *test
 	}
 }
 
+func TestAMemoryLimitIsAddedByNoPlan(t *testing.T) {
+	c := open(t, 1, `{"requests":{"cpu":"100m","memory":"64Mi"},"limits":{"cpu":"500m"}}`)
+	a := c.runs(c.withMemory)
+	p := asksAll(order{firstPod, trimtab.Memory, 0, 256 * mib})
+	p.Actions[0].Expect = trimtab.Unlimited()
+	o := a.Handle(t.Context(), p)
+	if statusOf(o) == trimtab.Pending || statusOf(o) == trimtab.Written || !strings.Contains(o.Results[0].Reason, "no memory limit") || c.patches("resize") != 0 {
+		t.Errorf("outcome %+v, %d resizes", o, c.patches("resize"))
+	}
+	if k := stateOf(a, trimtab.Memory, firstPod); !k.Now.Unlimited {
+		t.Errorf("%+v", k)
+	}
+}
+
 func TestANodeWithoutRoomForAGuaranteedPodIsSaidBeforeAnythingIsAsked(t *testing.T) {
 	c := open(t, 2, `{"requests":{"cpu":"500m","memory":"7Gi"},"limits":{"cpu":"500m","memory":"7Gi"}}`)
 	k := c.limit(trimtab.Memory)
@@ -137,6 +152,87 @@ func TestANodeWithoutRoomForAGuaranteedPodIsSaidBeforeAnythingIsAsked(t *testing
 	}
 	if err := write(t.Context(), k, 8<<30); err != nil {
 		t.Errorf("what fits: %v", err)
+	}
+}
+
+func TestCPUAndMemoryOfAPodAreOneResizeAndEachIsReadBack(t *testing.T) {
+	c := open(t, 3, burstable)
+	eventually(t, "the version is known", c.view.LowersMemory)
+	c.use(20 * mib)
+	a := c.runs(c.withMemory)
+	cores, bytes := 0.5, 128.0*mib
+	for resizes, to := range []order{{"", "", 0.8, 192 * mib}, {"", "", 0.4, 96 * mib}} { // both rise, both fall
+		o := a.Handle(t.Context(), asksAll(order{firstPod, trimtab.CPU, cores, to.from}, order{firstPod, trimtab.Memory, bytes, to.to}))
+		if cores, bytes = to.from, to.to; len(o.Results) != 2 {
+			t.Fatalf("outcome %+v", o)
+		}
+		for _, r := range o.Results {
+			if r.Status != trimtab.Pending || r.Found != r.Asked || !r.Known {
+				t.Errorf("%+v", r)
+			}
+		}
+		if n := c.patches("resize"); n != resizes+1 {
+			t.Errorf("%d resizes after %d plans", n, resizes+1)
+		}
+		c.settle()
+		eventually(t, "both are in force", func() bool {
+			a.Tick(t.Context())
+			cpu, memory := stateOf(a, trimtab.CPU, firstPod), stateOf(a, trimtab.Memory, firstPod)
+			return cpu.InForce() == trimtab.Units(cores) && memory.InForce() == trimtab.Units(bytes)
+		})
+	}
+}
+
+// Each of them is allowed. Both together would make the pod Guaranteed.
+func TestOfCPUAndMemoryThatAreRefusedTogetherEachIsTriedAlone(t *testing.T) {
+	c := open(t, 1, `{"requests":{"cpu":"100m","memory":"67108864"},"limits":{"cpu":"500m","memory":"128Mi"}}`)
+	eventually(t, "the version is known", c.view.LowersMemory)
+	c.use(10 * mib)
+	a := c.runs(c.withMemory)
+	o := a.Handle(t.Context(), asksAll(order{firstPod, trimtab.CPU, 0.5, 0.1}, order{firstPod, trimtab.Memory, 128 * mib, 64 * mib}))
+	if len(o.Results) != 2 || o.Results[0].Status != trimtab.Pending || o.Results[0].Found != trimtab.Units(0.1) ||
+		o.Results[1].Status != trimtab.Failed || !strings.Contains(o.Results[1].Reason, "QoS class") || o.Results[1].Found != trimtab.Units(128*mib) {
+		t.Errorf("outcome %+v", o)
+	}
+}
+
+// A kubelet resizes CPU and memory of a pod together or not at all.
+func TestOnlyTheResourceThatAKubeletNamesIsBarredByItsRefusal(t *testing.T) {
+	for message, barred := range map[string][2]bool{
+		"Node didn't have enough capacity: memory, requested: 9, capacity: 8": {false, true},
+		"Node didn't have enough capacity: cpu, requested: 9, capacity: 8":    {true, false},
+		"In-place resize is not possible":                                     {true, true},
+	} {
+		c := open(t, 1, burstable)
+		eventually(t, "the version is known", c.view.LowersMemory)
+		c.use(10 * mib)
+		limits := [2]actuator.Knob{c.limit(trimtab.CPU), c.limit(trimtab.Memory)}
+		more, less := [2]float64{1, 256 * mib}, [2]float64{0.5, 128 * mib}
+		set := func(to [2]float64) error {
+			read(t, limits[0])
+			read(t, limits[1])
+			return limits[0].Traits().WriteWith(t.Context(), trimtab.Units(to[0]), limits[1], trimtab.Units(to[1]))
+		}
+		if err := set(more); err != nil {
+			t.Fatal(err)
+		}
+		c.conditions(kubetest.Object{"type": "PodResizePending", "reason": "Infeasible", "message": message})
+		for _, k := range limits {
+			if why := k.Traits().Hopeless(t.Context()); !strings.Contains(why, message) {
+				t.Errorf("%s: hopeless: %q", k, why)
+			}
+		}
+		if err := set(less); err != nil {
+			t.Fatal(err)
+		}
+		c.sync()
+		for i, k := range limits {
+			read(t, k)
+			if err := write(t.Context(), k, more[i]); errors.Is(err, trimtab.ErrRefused) != barred[i] {
+				t.Errorf("%q: %s: %v", message, k, err)
+			}
+			c.sync()
+		}
 	}
 }
 

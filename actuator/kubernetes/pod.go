@@ -42,12 +42,10 @@ type Limit struct {
 	found      trimtab.Amount
 	generation int64
 	// before is the value in force when another was requested; asked is the time of that request.
-	before *trimtab.Amount
-	asked  time.Time
-	// tooMuch is the smallest amount that the kubelet called infeasible; it is not requested again.
-	tooMuch float64
+	before  *trimtab.Amount
+	asked   time.Time
 	refusal refusal
-	// full records a request for which the node had no room.
+	// full records a value for which the node had no room.
 	full full
 }
 
@@ -55,7 +53,7 @@ type Limit struct {
 func (l *Limit) Traits() actuator.Traits {
 	return actuator.Traits{
 		Pace: l.from.pace(), Location: l.Location, Effective: l.Effective, Hopeless: l.Hopeless, Version: l.Version, Mark: l.Mark,
-		Status: l.Status, Floor: l.Floor, TakesOver: l.TakesOver, Restore: l.Restore,
+		Status: l.Status, Floor: l.Floor, TakesOver: l.TakesOver, Restore: l.Restore, WriteWith: l.WriteWith,
 	}
 }
 
@@ -223,26 +221,21 @@ func (l *Limit) Nearest(a trimtab.Amount) trimtab.Amount {
 	return trimtab.Units(math.Min(math.Max(l.roundUp(a.Value), least(l.at.Resource)), most))
 }
 
-// unknownMost returns the capacity to assume for a node while it is unknown.
-func unknownMost(resource string) float64 {
-	if resource == trimtab.Memory {
-		return 1 << 44
-	}
-	return 1024
-}
-
 // most returns the largest value for a container: the capacity of its node, or what LimitRange and
 // VPA allow, but never less than the value found.
 func (l *Limit) most() float64 {
-	most, resource := unknownMost(l.at.Resource), l.at.Resource
+	most, resource := 1024.0, l.at.Resource // while the node is unknown
+	if resource == trimtab.Memory {
+		most = 1 << 44
+	}
 	if l.seen == nil {
 		return most
 	}
 	if node, err := l.from.allocatable(l.seen.Spec.NodeName, resource); err == nil {
-		most = math.Floor(node*tenMilli) / tenMilli
+		most = math.Floor(node*100) / 100
 	}
 	if bound, _ := l.bound(); bound < most {
-		most = math.Floor(bound*tenMilli+1e-9) / tenMilli
+		most = math.Floor(bound*100+1e-9) / 100
 	}
 	if own := l.seen.Container(l.at.Container); own != nil {
 		if l.at.Request {
@@ -270,14 +263,17 @@ func (l *Limit) bound() (most float64, by string) {
 	return most, by
 }
 
-// least returns the smallest limit that the objects of the cluster allow.
-func (l *Limit) least() float64 {
+// least returns the smallest value that the objects of the cluster allow.
+func (l *Limit) least(own *kube.Container) float64 {
 	out := least(l.at.Resource)
 	c, err := l.from.watched()
 	if err != nil || c == nil {
 		return out
 	}
-	if v, err := c.Least(l.at.Namespace, l.at.Resource); err == nil {
+	if v, request, err := c.Least(l.at.Namespace, own, l.at.Resource); err == nil {
+		if l.at.Request {
+			v = math.Max(v, request)
+		}
 		out = math.Max(out, l.roundUp(v))
 	}
 	if v, _, _, err := c.Allowed(l.at.Workload, l.at.Container, l.at.Resource); err == nil {
@@ -295,7 +291,7 @@ func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 	}
 	v, limited := l.of(&c.Resources)[l.at.Resource]
 	if !limited && !l.at.Request {
-		return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), l.least())), nil
+		return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), l.least(c))), nil
 	}
 	limit := float64(v)
 	inUse, why := containerOf(l, p, c).inUse()
@@ -303,11 +299,8 @@ func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 		// Rounded up to whole steps, as the node does.
 		return trimtab.Units(l.roundUp(limit)), nil
 	}
-	floor := math.Min(math.Max(l.least(), inUse), l.roundUp(limit))
-	if l.at.Request {
-		return trimtab.Units(math.Max(floor, l.byRatio(c))), nil
-	}
-	if containerOf(l, p, c).follows() {
+	floor := math.Min(math.Max(l.least(c), inUse), l.roundUp(limit))
+	if l.at.Request || containerOf(l, p, c).follows() {
 		return trimtab.Units(floor), nil
 	}
 	return trimtab.Units(math.Max(floorOf(p, c, l.at.Resource), floor)), nil
@@ -318,7 +311,7 @@ func floorOf(p *kube.Pod, c *kube.Container, resource string) float64 {
 	if p.Status.QOSClass == guaranteed {
 		return 0 // the request changes together with the limit
 	}
-	request := roundUp(resource, float64(c.Resources.Requests[resource]))
+	request := roundUp(float64(c.Resources.Requests[resource]), steps(resource, false))
 	if wouldBeGuaranteed(p, c.Name, resource) && same(request, float64(c.Resources.Requests[resource])) {
 		request += least(resource)
 	}
@@ -363,10 +356,7 @@ func (l *Limit) mustNotFall(ctx context.Context) string {
 	if err != nil {
 		return "" // if the pod is gone, other checks report it
 	}
-	if why := c.Rollout(of); why != "" {
-		return why
-	}
-	return ""
+	return c.Rollout(of)
 }
 
 // MayWrite returns an error if the pod cannot be resized, or another program resizes it.

@@ -89,21 +89,16 @@ func (l *Limit) actual(s *kube.ContainerStatus) (v kube.Quantity, told bool) {
 	return v, told
 }
 
-// milli is the number of steps per core in which the node accounts requests.
-const milli = 1000
+func (l *Limit) roundUp(v float64) float64 { return roundUp(v, steps(l.at.Resource, l.at.Request)) }
 
-func (l *Limit) roundUp(v float64) float64 {
-	if l.at.Request {
-		return math.Ceil(v*milli-1e-3) / milli
-	}
-	return roundUp(l.at.Resource, v)
-}
-
+// near reports whether the value that the node reads back equals the requested one, up to rounding: a limit
+// of CPU to a whole step.
 func (l *Limit) near(asked, actual float64) bool {
+	off := math.Abs(asked-actual) * steps(l.at.Resource, l.at.Request)
 	if l.at.Request {
-		return math.Abs(asked-actual) < 0.5/milli
+		return off < 0.5
 	}
-	return near(l.at.Resource, asked, actual)
+	return off < 1 || l.at.Resource == trimtab.CPU && off < 1+1e-6
 }
 
 // ofPod reports whether the pod sets a resource at pod level, in addition to its containers.
@@ -124,23 +119,9 @@ func underLimit(p *kube.Pod, c *kube.Container, resource string) float64 {
 	case !limited:
 		return math.Inf(1)
 	case wouldBeGuaranteed(p, c.Name, resource):
-		return float64(limit) - 1.0/tenMilli
+		return float64(limit) - 1/steps(resource, false)
 	}
 	return float64(limit)
-}
-
-// byRatio returns the least request that limit ranges allow for the present limit, by their ratio
-// of limit to request.
-func (l *Limit) byRatio(c *kube.Container) float64 {
-	w, err := l.from.watched()
-	if err != nil || w == nil {
-		return 0
-	}
-	least, err := w.LeastRequest(l.at.Namespace, c, l.at.Resource)
-	if err != nil {
-		return 0 // the server will refuse it
-	}
-	return l.roundUp(least)
 }
 
 // allowRequest returns why a request may not be made.
@@ -156,23 +137,11 @@ func (l *Limit) allowRequest(ctx context.Context, p *kube.Pod, c *kube.Container
 		}
 		return nil
 	}
-	return roomFor(l, p, now, v, v)
+	return l.fits(p, v-now, v)
 }
 
-// roomFor returns an error if a node is known to have no room for a request to rise from now to v. The
-// knob is then to be value.
-func roomFor(l *Limit, p *kube.Pod, now, v, value float64) error {
-	if barred, why := l.full.bars(l.now(), l); barred && value >= l.full.from && v > now {
-		return fmt.Errorf("%s: %w", why, trimtab.ErrRefused)
-	}
-	return l.fits(p, v-now, value)
-}
-
-// remembers reports whether it is remembered that a node had no room: of what is reserved there.
-func remembers(l *Limit) bool { return l.at.Request || l.at.Resource == trimtab.Memory }
-
-// fits returns an error if the node, by its known pods, has no capacity for more: the request would
-// then take capacity from other pods without effect.
+// fits returns an error if the node, by its known pods, has no capacity for more of requests, with which the
+// knob is to be value: the request would then take capacity from other pods without effect.
 func (l *Limit) fits(p *kube.Pod, more, value float64) error {
 	w, err := l.from.watched()
 	if err != nil || w == nil {
@@ -190,7 +159,7 @@ func (l *Limit) fits(p *kube.Pod, more, value float64) error {
 	return fmt.Errorf("%s: %w", l.full.note(l.now(), value, why, false), trimtab.ErrRefused)
 }
 
-// How long a request for which a node had no room is not repeated.
+// How long a value for which a node had no room is not requested again.
 const (
 	leastFull = 5 * time.Minute
 	mostFull  = time.Hour

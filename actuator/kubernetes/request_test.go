@@ -39,7 +39,6 @@ func TestARequestIsAWeightOfThePodByTheLineAndOfTheContainerByTheCurve(t *testin
 }
 
 func TestARequestMeetsTheContractOfKnobs(t *testing.T) {
-	t.Parallel()
 	knobtest.Run(t, func(t *testing.T) knobtest.Fixture { return contract(t, weighing(t, 1, openEnded), 0.01) })
 }
 

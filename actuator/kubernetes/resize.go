@@ -16,68 +16,101 @@ import (
 
 // This file has the writes of a [Limit].
 
+// change is a value that a [Limit] is to have.
+type change struct {
+	*Limit
+	to trimtab.Amount
+	// beside is the request beside a limit that it follows; 0: in the ratio of the template.
+	beside float64
+}
+
 // Write requests a limit or a request with one PATCH of pods/resize. It sets both if the QoS class
 // requires that.
 func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
-	if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
-		return fmt.Errorf("write %s: %w", l, err)
-	}
-	if a.Unlimited {
-		a = l.Nearest(a)
-	}
-	if err := l.MayWrite(ctx); err != nil {
-		return err
-	}
-	p, c, err := l.container(ctx)
-	if err != nil {
-		return err
-	}
-	if err := l.allow(ctx, p, c, a.Value); err != nil {
-		return fmt.Errorf("write %v to %s: %w", a, l, err)
-	}
-	return l.resize(ctx, p, c, a.Value, 0)
+	return write(ctx, change{Limit: l, to: a})
 }
 
-// resize sends the PATCH, against the version of the pod on which the decision was made.
-// request is the request beside a limit that it follows; 0: in the ratio of the template.
-func (l *Limit) resize(ctx context.Context, p *kube.Pod, c *kube.Container, v, request float64) error {
-	if l.generation != 0 && l.generationOf(p) != l.generation {
-		return fmt.Errorf("write %s: somebody else changed the pod: %w", l, trimtab.ErrStale)
+// WriteWith requests CPU and memory of one container with one PATCH.
+func (l *Limit) WriteWith(ctx context.Context, a trimtab.Amount, other actuator.Knob, b trimtab.Amount) error {
+	o, ok := other.(interface{ self() *Limit })
+	if !ok || o.self().at.UID != l.at.UID || o.self().at.Container != l.at.Container {
+		return fmt.Errorf("write %s with %s: they are of two containers: %w", l, other, trimtab.ErrRefused)
 	}
-	client, err := l.from.client()
+	return write(ctx, change{Limit: l, to: a}, change{Limit: o.self(), to: b})
+}
+
+func (l *Limit) self() *Limit { return l }
+
+// write checks changes of one container, and requests them.
+func write(ctx context.Context, all ...change) error {
+	for i := range all {
+		l, a := all[i].Limit, &all[i].to
+		if err := errors.Join(ctx.Err(), a.Validate()); err != nil {
+			return fmt.Errorf("write %s: %w", l, err)
+		}
+		if a.Unlimited {
+			*a = l.Nearest(*a)
+		}
+		if err := l.MayWrite(ctx); err != nil {
+			return err
+		}
+		p, c, err := l.container(ctx)
+		if err != nil {
+			return err
+		}
+		if err := l.allow(ctx, p, c, a.Value); err != nil {
+			return fmt.Errorf("write %v to %s: %w", *a, l, err)
+		}
+	}
+	return resize(ctx, all...)
+}
+
+// resize sends the PATCH of one container, against the version of its pod on which the decision was
+// made.
+func resize(ctx context.Context, all ...change) error {
+	first := all[0]
+	p, c := first.seen, first.seen.Container(first.at.Container)
+	client, err := first.from.client()
 	if err != nil {
 		return err
 	}
-	limits := map[string]string{l.at.Resource: kube.Text(l.at.Resource, v)}
-	var requests map[string]string
-	switch {
-	case l.at.Request:
-		requests, limits = limits, nil
-	case p.Status.QOSClass == guaranteed:
-		requests = limits
-	case containerOf(l, p, c).follows():
-		requests = map[string]string{l.at.Resource: kube.Text(l.at.Resource, cmp.Or(request, containerOf(l, p, c).following(v)))}
-	}
-	in, err := l.Effective(ctx)
-	if err != nil {
-		return err
+	before := make([]trimtab.Amount, len(all))
+	limits, requests := map[string]string{}, map[string]string{}
+	for i, l := range all {
+		if l.generation != 0 && l.generationOf(p) != l.generation {
+			return fmt.Errorf("write %s: somebody else changed the pod: %w", l.Limit, trimtab.ErrStale)
+		}
+		text := kube.Text(l.at.Resource, l.to.Value)
+		if !l.at.Request {
+			limits[l.at.Resource] = text
+		}
+		if of := containerOf(l.Limit, p, c); l.at.Request || p.Status.QOSClass == guaranteed {
+			requests[l.at.Resource] = text
+		} else if of.follows() {
+			requests[l.at.Resource] = kube.Text(l.at.Resource, cmp.Or(l.beside, of.following(l.to.Value)))
+		}
+		if before[i], err = l.Effective(ctx); err != nil {
+			return err
+		}
 	}
 	after, err := client.Resize(ctx, &p.Meta, c.Name, requests, limits)
 	for again := 0; again < staleTries && errors.Is(err, trimtab.ErrStale); again++ {
-		now, changed := l.unchanged(ctx, client, p, c)
+		now, changed := first.unchanged(ctx, client, p, c)
 		if changed != nil {
 			return errors.Join(err, changed)
 		}
 		after, err = client.Resize(ctx, &now.Meta, c.Name, requests, limits)
 	}
-	if errors.Is(err, trimtab.ErrRefused) {
-		return l.refusal.note(l.now(), err)
+	if errors.Is(err, trimtab.ErrRefused) && len(all) == 1 {
+		return first.refusal.note(first.now(), err)
 	}
 	if err != nil {
 		return err
 	}
-	l.from.took(after, p.Generation)
-	l.before, l.asked, l.generation = &in, l.now(), l.generationOf(after)
+	first.from.took(after, p.Generation)
+	for i, l := range all {
+		l.before, l.asked, l.generation = &before[i], l.now(), l.generationOf(after)
+	}
 	return nil
 }
 
@@ -101,6 +134,9 @@ func (l *Limit) unchanged(ctx context.Context, client *kube.Client, p *kube.Pod,
 
 // allow returns why this much may not be requested.
 func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v float64) error {
+	if barred, why := l.full.bars(l.now(), l); barred && v >= l.full.from && v > float64(l.of(&c.Resources)[l.at.Resource]) {
+		return fmt.Errorf("%s: %w", why, trimtab.ErrRefused)
+	}
 	if l.at.Request {
 		return l.allowRequest(ctx, p, c, v)
 	}
@@ -118,8 +154,6 @@ func (l *Limit) allow(ctx context.Context, p *kube.Pod, c *kube.Container, v flo
 		}
 	case v > now && l.from.policies().bars(l.now(), p, l.at.Resource) != "":
 		return fmt.Errorf("%s: %w", l.from.policies().bars(l.now(), p, l.at.Resource), trimtab.ErrRefused)
-	case l.tooMuch > 0 && v > now && v >= l.tooMuch:
-		return fmt.Errorf("the node called %s infeasible before: %w", kube.Text(l.at.Resource, l.tooMuch), trimtab.ErrRefused)
 	case l.at.Resource == trimtab.Memory:
 		return containerOf(l, p, c).allowMemory(v)
 	}
@@ -158,13 +192,11 @@ func (l *Limit) Restore(ctx context.Context, undo []byte) error {
 	if err := l.refusal.still(l.now()); err != nil {
 		return later(err)
 	}
-	if err := l.resize(ctx, p, c, goal.Value, u.Beside); err != nil {
-		if l.refusal.is(err) {
-			return later(err)
-		}
-		return err
+	err = resize(ctx, change{l, goal, u.Beside})
+	if l.refusal.is(err) {
+		return later(err)
 	}
-	return nil
+	return err
 }
 
 // later returns an error for a refusal after which a restore tries again.
@@ -192,13 +224,12 @@ func (l *Limit) Hopeless(ctx context.Context) string {
 			return ""
 		}
 		why := strings.ToLower(pending.Reason) + ": " + pending.Message
-		asked := float64(l.of(&c.Resources)[l.at.Resource])
-		if remembers(l) && !l.full.asked.Equal(l.asked) {
-			l.full.note(l.now(), asked, why, never)
+		mine, reserved := concerns(pending.Message, l.at.Resource), l.at.Request || l.at.Resource == trimtab.Memory
+		if mine && (never || reserved) && !l.full.asked.Equal(l.asked) {
+			l.full.note(l.now(), float64(l.of(&c.Resources)[l.at.Resource]), why, never)
 			l.full.asked = l.asked
 		}
-		if never && !l.at.Request {
-			l.tooMuch = asked
+		if mine && never && !l.at.Request {
 			l.from.policies().learn(l.now(), p, l.at.Resource, pending.Message)
 		}
 		return why

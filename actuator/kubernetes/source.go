@@ -186,35 +186,26 @@ func (r *refusal) still(now time.Time) error {
 	return r.err
 }
 
-// tenMilli is the number of steps of CPU limits per core. 10m is the smallest step with an effect,
-// to which the systemd driver rounds up.
-const tenMilli = 100
-
-// page is the step of memory limits, in bytes.
-const page = 4096
+// steps returns how many steps of a resource are in a core or byte. 10m is the smallest step of a CPU
+// limit with an effect, to which the systemd driver rounds up; requests have steps of 1m, memory pages.
+func steps(resource string, request bool) float64 {
+	switch {
+	case resource == trimtab.Memory:
+		return 1.0 / 4096
+	case request:
+		return 1000
+	}
+	return 100
+}
 
 // least returns the smallest limit of a resource.
 func least(resource string) float64 {
 	if resource == trimtab.Memory {
 		return 16 << 20
 	}
-	return 1.0 / tenMilli
+	return 1 / steps(resource, false)
 }
 
-// roundUp returns the least value that can be set and is not below v.
-func roundUp(resource string, v float64) float64 {
-	if resource == trimtab.Memory {
-		return math.Ceil(v/page) * page
-	}
-	// A difference below a thousandth of a step is a rounding error.
-	return math.Ceil(v*tenMilli-1e-3) / tenMilli
-}
-
-// near reports whether a limit that the kubelet reads back equals the requested one, up to
-// rounding.
-func near(resource string, asked, actual float64) bool {
-	if resource == trimtab.Memory {
-		return math.Abs(asked-actual) < page
-	}
-	return math.Abs(asked-actual) <= 1.0/tenMilli+1e-9
-}
+// roundUp returns the least value in whole steps that is not below v. A difference below a thousandth of a
+// step is a rounding error.
+func roundUp(v, steps float64) float64 { return math.Ceil(v*steps-1e-3) / steps }

@@ -32,14 +32,15 @@ func (l *Limit) Status(ctx context.Context) *trimtab.KnobStatus {
 	if most, by := l.bound(); !math.IsInf(most, 1) {
 		out.Most, out.By = math.Max(most, limit), by
 	}
-	if why := l.from.policies().bars(l.now(), p, resource); why != "" {
+	full, why := l.full.bars(l.now(), l)
+	if by := l.from.policies().bars(l.now(), p, resource); by != "" {
+		why = by
+	}
+	if why != "" {
 		out.Most, out.By = limit, why
-		if l.tooMuch > 0 && limit >= l.tooMuch && l.before != nil && !l.before.Unlimited {
+		if full && limit >= l.full.from && l.before != nil && !l.before.Unlimited {
 			out.Most = math.Min(limit, l.before.Value) // the pending request will be taken back
 		}
-	}
-	if full, why := l.full.bars(l.now(), l); full {
-		out.Most, out.By = limit, why
 	}
 	if _, why := containerOf(l, p, own).inUse(); why != "" {
 		out.Note = why

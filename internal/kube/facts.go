@@ -201,11 +201,8 @@ func (w *Cluster) Others(r Ref, container, resource string, requests bool) (stri
 
 // resizes reports whether a VPA sets a resource of a container of the workload.
 func (v *VPA) resizes(r Ref, container, resource string) bool {
-	if !v.Spec.TargetRef.is(r) || v.Spec.UpdatePolicy != nil && v.Spec.UpdatePolicy.UpdateMode == "Off" {
-		return false
-	}
-	p := v.policy(container)
-	return p == nil || p.Mode != "Off" && (p.ControlledResources == nil || slices.Contains(*p.ControlledResources, resource))
+	_, _, _, controls := v.Policy(container, resource)
+	return controls && v.Spec.TargetRef.is(r) && (v.Spec.UpdatePolicy == nil || v.Spec.UpdatePolicy.UpdateMode != "Off")
 }
 
 // policy returns a VPA's policy for a container: the container's own, else the one for all others;
@@ -337,36 +334,24 @@ func (w *Cluster) Most(p *Pod, container, resource string) (most float64, by str
 	return most, by, nil
 }
 
-// LeastRequest returns the smallest request of a container that the ratios of the LimitRanges of
-// its namespace allow with its limit; 0 if none bounds it.
-func (w *Cluster) LeastRequest(namespace string, c *Container, resource string) (least float64, err error) {
+// Least returns the smallest limit of a container that the LimitRanges of its namespace allow, and the
+// smallest request beside its present limit by their ratio; 0 if none bounds it.
+func (w *Cluster) Least(namespace string, c *Container, resource string) (limit, request float64, err error) {
 	if err := w.fresh(ranges()); err != nil {
-		return 0, fmt.Errorf("what limit ranges allow cannot be told: %w", err)
+		return 0, 0, fmt.Errorf("what limit ranges allow cannot be told: %w", err)
 	}
 	for r := range w.tables.ranges.in(namespace) {
 		for _, l := range r.Spec.Limits {
-			if v := float64(l.Ratio[resource]); l.Type == "Container" && v > 0 {
-				least = math.Max(least, float64(c.Resources.Limits[resource])/v)
+			if l.Type != "Container" {
+				continue
+			}
+			limit = math.Max(limit, float64(l.Min[resource]))
+			if v := float64(l.Ratio[resource]); v > 0 {
+				request = math.Max(request, float64(c.Resources.Limits[resource])/v)
 			}
 		}
 	}
-	return least, nil
-}
-
-// Least returns the smallest limit of a container that the LimitRanges of a namespace
-// allow; 0 where none bounds it.
-func (w *Cluster) Least(namespace, resource string) (least float64, err error) {
-	if err := w.fresh(ranges()); err != nil {
-		return 0, fmt.Errorf("what limit ranges allow cannot be told: %w", err)
-	}
-	for r := range w.tables.ranges.in(namespace) {
-		for _, l := range r.Spec.Limits {
-			if l.Type == "Container" {
-				least = math.Max(least, float64(l.Min[resource]))
-			}
-		}
-	}
-	return least, nil
+	return limit, request, nil
 }
 
 // Allowed returns the bounds that VPAs of a workload set for a resource of a container,
