@@ -14,7 +14,7 @@ import (
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
-	"github.com/trimtab/trimtab/planner/shortage"
+	"github.com/trimtab/trimtab/internal/shortage"
 	"github.com/trimtab/trimtab/quantity"
 )
 
