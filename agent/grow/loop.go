@@ -3,6 +3,7 @@ package grow
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -79,20 +80,21 @@ func readingsOf(groups []poll.Group, all []*trimtab.Sample) (out []shortage.Read
 	return out
 }
 
-// carried adds the events of readings that were not looked at to the newer ones.
+// carried adds the events of readings that were not looked at to the newer ones, and those of which there is
+// no newer one.
 func carried(old, now []shortage.Reading) []shortage.Reading {
 	counts := func(r *shortage.Reading) [3]*float64 { return [3]*float64{&r.High, &r.Max, &r.Kills} }
-	for i := range now {
-		for j := range old {
-			if now[i].Name != old[j].Name {
-				continue
-			}
-			for k, v := range counts(&now[i]) {
-				if was := *counts(&old[j])[k]; was > 0 && *v > 0 {
-					*v += was
-				} else if was > 0 {
-					*v = was
-				}
+	for j := range old {
+		i := slices.IndexFunc(now, func(r shortage.Reading) bool { return r.Name == old[j].Name })
+		if i < 0 {
+			now = append(now, old[j])
+			continue
+		}
+		for k, v := range counts(&now[i]) {
+			if was := *counts(&old[j])[k]; was > 0 && *v > 0 {
+				*v += was
+			} else if was > 0 {
+				*v = was
 			}
 		}
 	}

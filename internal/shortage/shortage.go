@@ -50,12 +50,12 @@ const (
 	// day is how long a kill counts.
 	day = 24 * time.Hour
 	// again is the least time between two raises of one instance: what is counted within it may have
-	// happened under the old limit.
+	// happened under the old limit. A rise that reaches the new one is answered at once.
 	again = time.Second
 	// forgotten is how long an instance without readings is remembered.
 	forgotten = 10 * time.Minute
 	// mostReadings is how many readings of one instance are kept for the rise.
-	mostReadings = 8
+	mostReadings = 32
 )
 
 // Cause is what an instance ran short by.
@@ -143,9 +143,11 @@ type demand struct {
 
 // instance is the state of one instance.
 type instance struct {
-	id     uint64
-	seen   time.Duration
+	id   uint64
+	seen time.Duration
+	// raised is when its limit was raised last, from which one, in bytes.
 	raised time.Duration
+	from   float64
 	// limit is the last limit that was known, in bytes; 0: none was.
 	limit float64
 	uses  Uses
@@ -212,7 +214,7 @@ func (r *Rule) Look(at time.Duration, all []Reading) (raises []Raise) {
 			r.kill(at, s, x)
 		}
 		if to, cause := r.decide(at, s, x, margin); cause != "" {
-			x.raised = at
+			x.raised, x.from = at, s.Limit
 			raises = append(raises, Raise{s.Name, to, cause})
 		}
 	}
@@ -275,10 +277,10 @@ func (r *Rule) decide(at time.Duration, s *Reading, x *instance, margin float64)
 			return d.bytes, Killed
 		}
 	}
-	if at-x.raised < again {
+	if cause = Of(s, x.uses.Rise()); cause == "" {
 		return 0, ""
 	}
-	if cause = Of(s, x.uses.Rise()); cause == "" {
+	if at-x.raised < again && (cause != Forecast || s.Limit <= x.from) {
 		return 0, ""
 	}
 	return math.Max(grow*s.Limit, (s.Use+2*x.uses.Rise())*(1+margin)), cause
