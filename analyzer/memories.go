@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/workingset"
+	"github.com/trimtab/trimtab/internal/shortage"
 	"github.com/trimtab/trimtab/quantity"
 )
 
@@ -24,12 +26,6 @@ const (
 	// memoryBegun is how long a workload must have been watched before an instance that appears counts
 	// as just started.
 	memoryBegun = time.Minute
-	// edgeTime is how far ahead a rise is extrapolated to see whether it reaches the limit. leastRise is
-	// the least rise that counts, as a part of the limit.
-	edgeTime, leastRise = 5 * time.Second, 0.02
-	// waitsForMemory is the share of time in which tasks wait for memory (PSI) above which an instance is
-	// short of it. Senpai aims far below a tenth; a thrashing instance is far above.
-	waitsForMemory = 0.1
 	// page is how many bytes a refault reads at least; fullGroup is the part of the limit from which a group
 	// counts as full.
 	page, fullGroup = 4096, 0.95
@@ -68,27 +64,40 @@ type memory struct {
 	usage     float64
 	again     edge
 	refaulted time.Time
-	// since and before are when the current and the previous interval of edgeTime began, with the use
-	// at that time.
-	since, before edge
+	// told has the newest of what is told of it, uses the last working sets.
+	told *shortage.Reading
+	uses shortage.Uses
 }
 
+// edge is an amount since a time, in bytes.
 type edge struct {
 	at  time.Time
 	use float64
 }
 
-// rises reports whether the use would reach the limit within about edgeTime if it went on rising as in
-// the last edgeTime. Cgroups of version 1 have no memory.high and no pressure to show it earlier.
-func (x *memory) rises(at time.Time) bool {
-	if at.Sub(x.since.at) >= edgeTime {
-		x.before, x.since = x.since, edge{at, x.Use}
+// short reports whether an instance is short of memory, as of a sample: the newest of what was told, with
+// events and pressure only of this sample.
+func (x *memory) short(s *trimtab.Sample) bool {
+	if x.told == nil {
+		unknown := shortage.Unknown(shortage.Name{})
+		x.told = &unknown
 	}
-	if x.Limit == nil || at.Sub(x.before.at) > 3*edgeTime {
+	v := x.told.Field(s.Quantity)
+	if v == nil {
 		return false
 	}
-	rise := x.Use - min(x.before.use, x.since.use)
-	return rise > leastRise**x.Limit && x.Use+rise >= *x.Limit
+	if *v = s.Value; s.Missing != "" {
+		*v = math.NaN()
+	}
+	now, rise := *x.told, 0.0
+	switch s.Quantity {
+	case quantity.PressureMemorySome, quantity.MemoryHighEvents, quantity.MemoryMaxEvents:
+		*v = math.NaN()
+	case quantity.WorkingSet:
+		x.uses.Take(time.Duration(s.Time.UnixNano()), *v)
+		rise = x.uses.Rise()
+	}
+	return shortage.Of(&now, rise) != ""
 }
 
 // stale reports whether the working set is too old to be used.
@@ -115,7 +124,7 @@ func (x *memory) refaults(at time.Time, rate float64) {
 // It ignores other samples.
 func (m *memories) observe(s *trimtab.Sample) bool {
 	switch s.Quantity {
-	case quantity.WorkingSet, quantity.MemoryUsage, quantity.MemoryLimit, quantity.OOMKills, quantity.MemoryHighEvents, quantity.MemoryMaxEvents, quantity.PressureMemorySome, quantity.Refaults:
+	case quantity.WorkingSet, quantity.MemoryUsage, quantity.MemoryAnonymous, quantity.MemoryLimit, quantity.OOMKills, quantity.MemoryHighEvents, quantity.MemoryMaxEvents, quantity.PressureMemorySome, quantity.Refaults:
 	default:
 		return true
 	}
@@ -130,6 +139,10 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 			return false
 		}
 		x = m.begin(k, s)
+	}
+	if x.short(s) && s.Time.After(x.LastShort) {
+		m.news = m.news || s.Time.Sub(x.LastShort) >= time.Second
+		x.LastShort = s.Time
 	}
 	if s.Missing != "" {
 		switch s.Quantity {
@@ -152,9 +165,7 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 		}
 		before := x.Last
 		x.Take(s.Time, s.Value)
-		if x.count(before, x.Last); x.rises(s.Time) {
-			m.short(x, s.Time)
-		}
+		x.count(before, x.Last)
 	case quantity.MemoryLimit:
 		limit := s.Value
 		if x.Limit != nil && limit > *x.Limit { // what fills the new room is no sign of too little
@@ -167,14 +178,6 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 		x.refaults(s.Time, page*s.Value)
 	case quantity.OOMKills:
 		m.killed(x, s)
-	case quantity.PressureMemorySome:
-		if s.Value >= waitsForMemory && x.near() {
-			m.short(x, s.Time)
-		}
-	default:
-		if s.Value > 0 && x.near() {
-			m.short(x, s.Time)
-		}
 	}
 	return true
 }
@@ -217,18 +220,6 @@ func (m *memories) forgetOne(now time.Time) bool {
 	}
 	delete(m.of, gone)
 	return last != now
-}
-
-// near reports whether the use is at least 90% of the limit. A group that meets its limit with less is
-// full of page cache, and needs nothing.
-func (x *memory) near() bool { return x.Limit != nil && x.Use >= 0.9**x.Limit }
-
-// short records that an instance is short of memory.
-func (m *memories) short(x *memory, at time.Time) {
-	if at.After(x.LastShort) {
-		m.news = m.news || at.Sub(x.LastShort) >= time.Second
-		x.LastShort = at
-	}
 }
 
 // killed records kills, and raises the need of this instance and of those that begin later.

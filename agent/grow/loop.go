@@ -3,7 +3,7 @@ package grow
 import (
 	"context"
 	"log/slog"
-	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,8 +13,7 @@ import (
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
-	"github.com/trimtab/trimtab/planner/shortage"
-	"github.com/trimtab/trimtab/quantity"
+	"github.com/trimtab/trimtab/internal/shortage"
 )
 
 // Feed has the newest readings of this host's groups.
@@ -70,56 +69,32 @@ func readingsOf(groups []poll.Group, all []*trimtab.Sample) (out []shortage.Read
 		name := shortage.Name{Workload: s.Workload, Instance: s.Instance}
 		i, ok := index[name]
 		if !ok {
-			nan := math.NaN()
 			i, index[name] = len(out), len(out)
-			out = append(out, shortage.Reading{Name: name, ID: ids[name], Use: nan, Anonymous: nan, Swap: nan, Limit: nan, Pressure: nan, Refaults: nan, High: nan, Max: nan, Kills: nan})
+			out = append(out, shortage.Unknown(name))
+			out[i].ID = ids[name]
 		}
-		if v := field(&out[i], s.Quantity); v != nil && s.Missing == "" {
+		if v := out[i].Field(s.Quantity); v != nil && s.Missing == "" {
 			*v = s.Value
 		}
 	}
 	return out
 }
 
-// field returns where a reading has a quantity; nil: nowhere.
-func field(r *shortage.Reading, q quantity.Quantity) *float64 {
-	switch q {
-	case quantity.WorkingSet:
-		return &r.Use
-	case quantity.MemoryAnonymous:
-		return &r.Anonymous
-	case quantity.MemorySwap:
-		return &r.Swap
-	case quantity.MemoryLimit:
-		return &r.Limit
-	case quantity.PressureMemorySome:
-		return &r.Pressure
-	case quantity.Refaults:
-		return &r.Refaults
-	case quantity.MemoryHighEvents:
-		return &r.High
-	case quantity.MemoryMaxEvents:
-		return &r.Max
-	case quantity.OOMKills:
-		return &r.Kills
-	}
-	return nil
-}
-
-// carried adds the events of readings that were not looked at to the newer ones.
+// carried adds the events of readings that were not looked at to the newer ones, and those of which there is
+// no newer one.
 func carried(old, now []shortage.Reading) []shortage.Reading {
 	counts := func(r *shortage.Reading) [3]*float64 { return [3]*float64{&r.High, &r.Max, &r.Kills} }
-	for i := range now {
-		for j := range old {
-			if now[i].Name != old[j].Name {
-				continue
-			}
-			for k, v := range counts(&now[i]) {
-				if was := *counts(&old[j])[k]; was > 0 && *v > 0 {
-					*v += was
-				} else if was > 0 {
-					*v = was
-				}
+	for j := range old {
+		i := slices.IndexFunc(now, func(r shortage.Reading) bool { return r.Name == old[j].Name })
+		if i < 0 {
+			now = append(now, old[j])
+			continue
+		}
+		for k, v := range counts(&now[i]) {
+			if was := *counts(&old[j])[k]; was > 0 && *v > 0 {
+				*v += was
+			} else if was > 0 {
+				*v = was
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
-	"github.com/trimtab/trimtab/planner/shortage"
+	"github.com/trimtab/trimtab/internal/shortage"
 	"github.com/trimtab/trimtab/quantity"
 )
 
@@ -70,7 +71,9 @@ func TestEventsOfReadingsThatTheLoopMissedCount(t *testing.T) {
 	feed := NewFeed()
 	feed.Take(nil, samples("w", "", map[quantity.Quantity]float64{quantity.OOMKills: 1, quantity.MemoryMaxEvents: 2, quantity.WorkingSet: 7}))
 	feed.Take([]poll.Group{{Workload: "w", Instance: hostfs.Instance{ID: 9}}}, samples("w", "", map[quantity.Quantity]float64{quantity.OOMKills: 0, quantity.MemoryMaxEvents: -1, quantity.WorkingSet: 8}))
+	feed.Take(nil, samples("other", "", map[quantity.Quantity]float64{quantity.WorkingSet: 1}))
 	_, all := feed.next()
+	all = slices.DeleteFunc(all, func(r shortage.Reading) bool { return r.Workload == "other" })
 	if len(all) != 1 || all[0].Kills != 1 || all[0].Max != 2 || all[0].Use != 8 || all[0].ID != 9 || !math.IsNaN(all[0].Pressure) || all[0].Name != (shortage.Name{Workload: "w"}) {
 		t.Errorf("%+v", all)
 	}

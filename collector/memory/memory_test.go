@@ -191,11 +191,12 @@ func TestAHostWithoutGroupsSaysSo(t *testing.T) {
 	}
 }
 
-// TestARealKillIsCounted has the kernel kill a program that takes more than its limit.
-func TestARealKillIsCounted(t *testing.T) {
-	const root = "/sys/fs/cgroup/cpu"
-	name := fmt.Sprintf("trimtab-test-%d-%d", os.Getpid(), time.Now().UnixNano()%1e9)
-	dir := filepath.Join(hostfs.Sibling(root, "memory"), name)
+// real makes a group of version 1 with a limit of 16 MiB, which goes with the test.
+func real(t *testing.T) (root, name, dir string) {
+	t.Helper()
+	root = "/sys/fs/cgroup/cpu"
+	name = fmt.Sprintf("trimtab-test-%d-%d", os.Getpid(), time.Now().UnixNano()%1e9)
+	dir = filepath.Join(hostfs.Sibling(root, "memory"), name)
 	for _, d := range []string{filepath.Join(root, name), dir} {
 		if hostfs.Sibling(root, "memory") == "" || os.Mkdir(d, 0o755) != nil {
 			t.Skip("no writable hierarchies of version 1")
@@ -205,6 +206,12 @@ func TestARealKillIsCounted(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "memory.limit_in_bytes"), []byte("16777216"), 0); err != nil {
 		t.Skipf("no limit can be set: %v", err)
 	}
+	return root, name, dir
+}
+
+// TestARealKillIsCounted has the kernel kill a program that takes more than its limit.
+func TestARealKillIsCounted(t *testing.T) {
+	root, name, dir := real(t)
 	set := metric.NewSet()
 	p := polltest.Open(t, Source(), poll.Config{Root: root, Metrics: set, Targets: []poll.Target{{Workload: "one", Path: name}}})
 	p.Next()
@@ -216,6 +223,48 @@ func TestARealKillIsCounted(t *testing.T) {
 	got := p.Next()
 	if got["one// oom_kills"] != 1.0 || total(t, set, "one") != 1 || got["one// memory_limit"] != 16777216.0 || got["one// memory_max_events"] == 0.0 {
 		t.Errorf("%v after %v: %s", got, err, out)
+	}
+}
+
+// A file that is written counts as usage of the group, half of whose limit is passed at 8 MiB.
+func TestARealGroupThatPassesHalfOfItsLimitIsReadBeforeTheNextRound(t *testing.T) {
+	root, name, dir := real(t)
+	p, err := open(poll.Config{Root: root, Groups: &hostfs.Root{}, Metrics: metric.NewSet(), Seen: func([]poll.Group, []*trimtab.Sample) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := p.(*reader)
+	defer r.Close()
+	if _, err := r.Read(t.Context(), []poll.Group{{Workload: "w", Instance: hostfs.Instance{Path: name}}}); err != nil {
+		t.Fatal(err)
+	}
+	write := func(bytes int) {
+		t.Helper()
+		file := filepath.Join(t.TempDir(), "file")
+		if out, err := exec.Command("/bin/sh", "-c", fmt.Sprintf("echo $$ > %s/cgroup.procs && exec head -c %d /dev/zero > %s", dir, bytes, file)).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	write(1 << 20)
+	select {
+	case <-r.Woken():
+		t.Fatal("it is told of 1 MiB")
+	default:
+	}
+	write(9 << 20)
+	if path := <-r.Woken(); path != name {
+		t.Fatal(path)
+	}
+	g, all := r.Early(name)
+	i := slices.IndexFunc(all, func(s *trimtab.Sample) bool { return s.Quantity == quantity.MemoryUsage })
+	if i < 0 || g.Workload != "w" || all[i].Workload != "w" || all[i].Value < 8<<20 {
+		t.Errorf("%v: %v", g, all)
+	}
+	if s := r.states[g].step; s.above != s.part-nextStep && s.at > 0 || s.untilIn != 1+quietFor {
+		t.Errorf("%+v", s)
+	}
+	if _, none := r.Early("another"); none != nil {
+		t.Error(none)
 	}
 }
 

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path"
@@ -49,14 +50,17 @@ type state struct {
 	// watched. gone says that the group was gone in the last round.
 	watch *hostfs.OOMWatch
 	gone  bool
+	step  step
 }
 
 type reader struct {
 	groups *hostfs.Root // the hierarchy of the memory controller
 	states map[poll.Group]state
 	// above has the OOM kills of each parent of a workload's group, as of the previous round.
-	above   map[string]uint64
-	rounds  int
+	above  map[string]uint64
+	rounds int
+	// steps tells when a group of version 1 must be read before the next round; nil: nobody looks then.
+	steps   *hostfs.UsageWatch
 	metrics *metric.Set
 	logger  *slog.Logger
 }
@@ -74,7 +78,11 @@ func open(c poll.Config) (poll.Reader, error) {
 	for _, t := range c.Targets {
 		c.Metrics.Counter(killsMetric, t.Workload) // from 0 on, so that a rate has the first kill
 	}
-	return &reader{groups: root, states: map[poll.Group]state{}, metrics: c.Metrics, logger: c.Logger}, nil
+	r := &reader{groups: root, states: map[poll.Group]state{}, metrics: c.Metrics, logger: c.Logger}
+	if c.Seen != nil && root.Filesystem() == hostfs.Cgroup1 {
+		r.steps, _ = root.WatchUsage() // without it there is a reading at each round
+	}
+	return r, nil
 }
 
 const killsMetric = "trimtab_workload_oom_kills_total"
@@ -91,6 +99,9 @@ func (r *reader) Unavailable() []string {
 func (r *reader) Close() error {
 	for _, s := range r.states {
 		s.end()
+	}
+	if r.steps != nil {
+		return errors.Join(r.steps.Close(), r.groups.Close())
 	}
 	return r.groups.Close()
 }
@@ -131,6 +142,9 @@ func (r *reader) Read(_ context.Context, groups []poll.Group) (all []*trimtab.Sa
 	r.forget(now, &k)
 	r.askAbove(groups, &k)
 	for i, g := range groups {
+		s := r.states[g]
+		r.ask(g.Path, &s.step, readings[i], false)
+		r.states[g] = s
 		for _, s := range samples(g.Sample, befores[i], readings[i], errs[i]) {
 			if n := k.more[instanceOf(g)]; n > 0 && s.Quantity == quantity.OOMKills && s.Missing == "" {
 				s.Value += float64(n)
@@ -182,6 +196,7 @@ func (r *reader) forget(now map[poll.Group]bool, k *kills) {
 		case now[g]:
 		case s.last != nil:
 			k.gone[path.Dir(g.Path)] = append(k.gone[path.Dir(g.Path)], g)
+			r.ask(g.Path, &s.step, nil, false)
 			r.states[g] = state{seen: s.seen, watch: s.watch, gone: true}
 		case s.gone:
 			// The removal counts as one event, and was signalled by now.

@@ -108,6 +108,44 @@ func TestItReadsAtEachIntervalUntilItsEnd(t *testing.T) {
 	})
 }
 
+// woken has a group that must not wait for the next round.
+type woken struct {
+	files
+	c chan string
+}
+
+func (w *woken) Woken() <-chan string { return w.c }
+
+func (w *woken) Early(path string) (poll.Group, []*trimtab.Sample) {
+	g := poll.Group{Workload: path}
+	if path == "gone" {
+		return g, nil
+	}
+	return g, []*trimtab.Sample{g.Sample(quantity.Usage)}
+}
+
+func TestAGroupThatCannotWaitIsSeenBeforeTheNextRoundAndNotPublished(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b box
+		var seen []string
+		w := &woken{c: make(chan string)}
+		s := poll.Source{Name: "files", Prompt: true, Interval: time.Second, Open: func(poll.Config) (poll.Reader, error) { return w, nil }}
+		p, err := poll.Open(s, poll.Config{Host: "h", Bus: &b, Repeat: -1, Seen: func(_ []poll.Group, all []*trimtab.Sample) { seen = append(seen, all[0].Workload) }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		go func() { w.c <- "gone"; w.c <- "full" }()
+		if err := p.Run(ctx); err != nil || b != 2 {
+			t.Errorf("%d samples, %v", b, err)
+		}
+		if diff := cmp.Diff([]string{trimtab.HostItself, "full", trimtab.HostItself}, seen); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestAHostWithoutANameOrASourceIsAnError(t *testing.T) {
 	if _, err := poll.Open((&files{}).source(), poll.Config{Bus: new(box)}); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Errorf("without a name: %v", err)

@@ -97,19 +97,36 @@ func (p *Poller) closeGroups() error {
 	return p.config.Groups.Close()
 }
 
-// Run reads and publishes at every interval until ctx ends; it then returns nil.
-func (p *Poller) Run(ctx context.Context) error { return Every(ctx, p.config.Interval, p.Round) }
+// Run polls until ctx ends, and reads a group early when its reader is told to.
+func (p *Poller) Run(ctx context.Context) error {
+	w, ok := p.reader.(Waker)
+	if !ok || p.config.Seen == nil {
+		return Every(ctx, p.config.Interval, p.Round)
+	}
+	return every(ctx, p.config.Interval, p.Round, w.Woken(), func(path string) {
+		if g, all := w.Early(path); len(all) > 0 {
+			p.config.Seen([]Group{g}, all)
+		}
+	})
+}
 
-// Every calls round at once and then at every interval until ctx ends; it then returns nil.
+// Every calls round now and at each interval until ctx ends.
 func Every(ctx context.Context, interval time.Duration, round func(context.Context)) error {
+	return every(ctx, interval, round, nil, nil)
+}
+
+func every(ctx context.Context, interval time.Duration, round func(context.Context), woken <-chan string, early func(string)) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
+	round(ctx)
 	for {
-		round(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
+			round(ctx)
+		case path := <-woken:
+			early(path)
 		}
 	}
 }

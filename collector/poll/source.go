@@ -72,6 +72,15 @@ type Reader interface {
 	Close() error
 }
 
+// Waker is a Reader that is told by the kernel when a group must not wait for the next round.
+type Waker interface {
+	// Woken has the paths of such groups.
+	Woken() <-chan string
+	// Early returns one of them with its samples, which only Config.Seen is told: the next round counts
+	// since the last round. No samples: the group is gone.
+	Early(path string) (Group, []*trimtab.Sample)
+}
+
 // Simple implements Unavailable and Close for a Reader that lacks nothing and keeps nothing open; such
 // readers embed it.
 type Simple struct{}
@@ -132,7 +141,7 @@ type Config struct {
 	// Unavailable is called when a round changed what the host lacks. It may be nil.
 	Unavailable func(lacks []string)
 	// Seen is called with the groups and the samples of each round of a Prompt source, before they are
-	// published. It may be nil, and must not keep the samples.
+	// published, and with those that its [Waker] reads in between. It may be nil, and must not keep the samples.
 	Seen func(groups []Group, all []*trimtab.Sample)
 	// Repeat is how often a Prompt source publishes a value that hardly changes; 0: every 5 s; below 0:
 	// at each reading.

@@ -60,6 +60,30 @@ func TestARiseThatReachesTheLimitWithinFiveSecondsIsAnsweredBefore(t *testing.T)
 	}
 }
 
+func TestARiseThatReachesTheNewLimitWithinTheSameSecondIsAnsweredAgain(t *testing.T) {
+	r, s := rule(), calm()
+	look := func(millis int, use, limit float64) (to float64) {
+		s.Use, s.Anonymous, s.Limit, s.Max = use*mib, use*mib, limit*mib, 1
+		for _, x := range r.Look(time.Duration(millis)*time.Millisecond, []Reading{s}) {
+			to = x.To / mib
+		}
+		return to
+	}
+	look(0, 10, 100)
+	first := look(500, 60, 100)
+	if first < 160 {
+		t.Errorf("raised to %v", first)
+	}
+	for name, got := range map[string]float64{"the raise is not in force": look(510, 100, 100), "it met the old limit": look(520, 95, 200)} {
+		if got != 0 {
+			t.Errorf("%s: raised to %v", name, got)
+		}
+	}
+	if again := look(530, 120, first); again < 300 {
+		t.Errorf("raised again to %v", again)
+	}
+}
+
 func TestARiseOverAGapSaysNothing(t *testing.T) {
 	r, s := rule(), calm()
 	next(r, 0, s)

@@ -17,8 +17,10 @@
 // 256 KiB is the batch in which Linux charges memory (MEMCG_CHARGE_BATCH, 64 pages), so each count of
 // memory.failcnt, or of max in memory.events, is a demand of about that much beyond the limit.
 //
-// The rule only raises. What lowers a limit is a plan (package sizing). It knows no clock and no host:
-// the actuator keeps a raise within the operator's bounds and within what the host has free.
+// The rule only raises. What lowers a limit is a plan (planner/sizing). It knows no clock and no host:
+// the actuator keeps a raise within the operator's bounds and within what the host has free. The agent
+// applies it to all instances of a host ([Rule]); the analyzer, to which one sample after another is told,
+// asks only whether an instance is short ([Of]).
 //
 // Source: Linux, cgroup-v2.rst, "Memory Interface Files", psi.rst; the threshold of pressure is far
 // above what Senpai aims at (Weiner et al., TMO, ASPLOS'22), and far below that of a thrashing group.
@@ -27,6 +29,8 @@ package shortage
 import (
 	"math"
 	"time"
+
+	"github.com/trimtab/trimtab/quantity"
 )
 
 const (
@@ -34,9 +38,10 @@ const (
 	nearLimit = 0.9
 	// pressed is the share of time in which tasks wait for memory (PSI, some) from which that counts.
 	pressed = 0.1
-	// window is how far back a rise is measured, and how far ahead it is extrapolated. leastRise is the
-	// least rise that counts, as a part of the limit.
-	window, leastRise = 5 * time.Second, 0.02
+	// window is how far back a rise is measured, and how far ahead it is extrapolated; rare is the longest
+	// time since the reading before, where readings come less often. leastRise is the least rise that
+	// counts, as a part of the limit.
+	window, rare, leastRise = 5 * time.Second, 15 * time.Second, 0.02
 	// grow is the least factor of a raise, asked the least part by which the limit after a kill is above
 	// the limit at the kill.
 	grow, asked = 1.2, 0.2
@@ -45,12 +50,12 @@ const (
 	// day is how long a kill counts.
 	day = 24 * time.Hour
 	// again is the least time between two raises of one instance: what is counted within it may have
-	// happened under the old limit.
+	// happened under the old limit. A rise that reaches the new one is answered at once.
 	again = time.Second
 	// forgotten is how long an instance without readings is remembered.
 	forgotten = 10 * time.Minute
 	// mostReadings is how many readings of one instance are kept for the rise.
-	mostReadings = 8
+	mostReadings = 32
 )
 
 // Cause is what an instance ran short by.
@@ -83,6 +88,37 @@ type Reading struct {
 	High, Max, Kills float64
 }
 
+// Unknown returns a reading of which nothing is known.
+func Unknown(n Name) Reading {
+	nan := math.NaN()
+	return Reading{Name: n, Use: nan, Anonymous: nan, Swap: nan, Limit: nan, Pressure: nan, Refaults: nan, High: nan, Max: nan, Kills: nan}
+}
+
+// Field returns where a reading has a quantity; nil: nowhere.
+func (s *Reading) Field(q quantity.Quantity) *float64 {
+	switch q {
+	case quantity.WorkingSet:
+		return &s.Use
+	case quantity.MemoryAnonymous:
+		return &s.Anonymous
+	case quantity.MemorySwap:
+		return &s.Swap
+	case quantity.MemoryLimit:
+		return &s.Limit
+	case quantity.PressureMemorySome:
+		return &s.Pressure
+	case quantity.Refaults:
+		return &s.Refaults
+	case quantity.MemoryHighEvents:
+		return &s.High
+	case quantity.MemoryMaxEvents:
+		return &s.Max
+	case quantity.OOMKills:
+		return &s.Kills
+	}
+	return nil
+}
+
 // Raise is a limit to which an instance is to be raised, in bytes.
 type Raise struct {
 	Name
@@ -107,22 +143,53 @@ type demand struct {
 
 // instance is the state of one instance.
 type instance struct {
-	id     uint64
-	seen   time.Duration
+	id   uint64
+	seen time.Duration
+	// raised is when its limit was raised last, from which one, in bytes.
 	raised time.Duration
+	from   float64
 	// limit is the last limit that was known, in bytes; 0: none was.
 	limit float64
-	// uses has the last readings of the use, the oldest first.
-	uses []use
+	uses  Uses
 	// refused counts the charges that were refused within the window before a reading.
-	refused []use
+	refused Uses
 	// began says that it had the chance to begin with what its workload asked for when it was killed.
 	began bool
 }
 
+// Uses has the last readings of what an instance uses, the oldest first.
+type Uses []use
+
 type use struct {
 	at    time.Duration
 	bytes float64
+}
+
+// Take adds a reading. It drops what is too old to tell a rise, and ignores a value that is no amount.
+func (u *Uses) Take(at time.Duration, v float64) {
+	all := *u
+	if n := len(all); n > 0 && (at-all[n-1].at > rare || at < all[n-1].at) {
+		all = all[:0] // a rise over a gap says nothing of now
+	}
+	for len(all) > 1 && at-all[0].at > window || len(all) >= mostReadings {
+		all = append(all[:0], all[1:]...)
+	}
+	if known(v) {
+		all = append(all, use{at, v})
+	}
+	*u = all
+}
+
+// Rise returns by how much the newest use is above the lowest, in bytes.
+func (u Uses) Rise() float64 {
+	if len(u) == 0 {
+		return 0
+	}
+	least, last := math.Inf(1), u[len(u)-1].bytes
+	for _, x := range u {
+		least = math.Min(least, x.bytes)
+	}
+	return last - least
 }
 
 // Look returns the instances to raise at a time of a clock that does not jump, given the readings of all
@@ -147,7 +214,7 @@ func (r *Rule) Look(at time.Duration, all []Reading) (raises []Raise) {
 			r.kill(at, s, x)
 		}
 		if to, cause := r.decide(at, s, x, margin); cause != "" {
-			x.raised = at
+			x.raised, x.from = at, s.Limit
 			raises = append(raises, Raise{s.Name, to, cause})
 		}
 	}
@@ -161,49 +228,22 @@ func (r *Rule) Look(at time.Duration, all []Reading) (raises []Raise) {
 
 // take records a reading.
 func (x *instance) take(at time.Duration, s *Reading) {
-	again := s.ID != 0 && x.id != 0 && s.ID != x.id
-	if at-x.seen > window || again {
-		x.uses, x.refused = x.uses[:0], x.refused[:0] // a rise over a gap says nothing of now
+	if s.ID != 0 && x.id != 0 && s.ID != x.id {
+		x.uses, x.refused, x.began = x.uses[:0], x.refused[:0], false
 	}
 	if s.ID != 0 {
 		x.id = s.ID
-	}
-	if again {
-		x.began = false
 	}
 	if known(s.Limit) {
 		x.limit = s.Limit
 	}
 	x.seen = at
-	x.uses = push(x.uses, at, s.Use)
-	x.refused = push(x.refused, at, s.Max)
-}
-
-// push appends a value that is a number, and drops what is older than the window.
-func push(all []use, at time.Duration, v float64) []use {
-	for len(all) > 0 && (at-all[0].at > window || len(all) >= mostReadings) {
-		all = append(all[:0], all[1:]...)
-	}
-	if !known(v) {
-		return all
-	}
-	return append(all, use{at, v})
+	x.uses.Take(at, s.Use)
+	x.refused.Take(at, s.Max)
 }
 
 // known reports whether v is a number that memory can have.
 func known(v float64) bool { return v >= 0 && v <= 1<<60 }
-
-// rise returns by how much the use is above the lowest of the window, in bytes.
-func (x *instance) rise() float64 {
-	if len(x.uses) == 0 {
-		return 0
-	}
-	least, last := math.Inf(1), x.uses[len(x.uses)-1].bytes
-	for _, u := range x.uses {
-		least = math.Min(least, u.bytes)
-	}
-	return last - least
-}
 
 // kill records what a workload asked for when the kernel killed a process of it.
 func (r *Rule) kill(at time.Duration, s *Reading, x *instance) {
@@ -214,7 +254,7 @@ func (r *Rule) kill(at time.Duration, s *Reading, x *instance) {
 	for _, u := range x.refused {
 		n += u.bytes
 	}
-	more := math.Max(asked*limit, math.Max(x.rise(), n*charge))
+	more := math.Max(asked*limit, math.Max(x.uses.Rise(), n*charge))
 	if known(s.Swap) {
 		more += s.Swap
 	}
@@ -237,17 +277,20 @@ func (r *Rule) decide(at time.Duration, s *Reading, x *instance, margin float64)
 			return d.bytes, Killed
 		}
 	}
-	if !known(s.Use) || at-x.raised < again {
+	if cause = Of(s, x.uses.Rise()); cause == "" {
 		return 0, ""
 	}
-	if cause = short(s, x.rise()); cause == "" {
+	if at-x.raised < again && (cause != Forecast || s.Limit <= x.from) {
 		return 0, ""
 	}
-	return math.Max(grow*s.Limit, (s.Use+2*x.rise())*(1+margin)), cause
+	return math.Max(grow*s.Limit, (s.Use+2*x.uses.Rise())*(1+margin)), cause
 }
 
-// short returns what an instance is short by; "": it is not short.
-func short(s *Reading, rise float64) Cause {
+// Of returns what an instance is short by, given how far its use rose in the last 5 s; "": it is not short.
+func Of(s *Reading, rise float64) Cause {
+	if !known(s.Use) || !known(s.Limit) || s.Limit == 0 {
+		return ""
+	}
 	near := s.Use >= nearLimit*s.Limit
 	cache := known(s.Anonymous) && s.Anonymous < s.Limit/2 && s.Refaults == 0
 	switch {
