@@ -69,7 +69,9 @@ func (r Round) Of(s *allocation.Allocation) trimtab.Reason {
 	part, admits := s.Overload.Answers(set)
 	switch {
 	case admits: // its curve is that of a queue that grows
-		expected = part.Mean * s.SLO
+		b = trimtab.Band{Lower: part.Lower * s.SLO, Mean: part.Mean * s.SLO, Upper: part.Upper * s.SLO}
+		expected = b.Mean
+		why.Bounds = &b
 	case r.Expect != nil:
 		expected = r.Expect(b, s.Estimate.Reports)
 		fallthrough
