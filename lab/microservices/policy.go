@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/trimtab/trimtab/lab/evolve"
-	"github.com/trimtab/trimtab/planner/endtoend"
 	"github.com/trimtab/trimtab/sim"
 )
 
@@ -94,10 +93,10 @@ func shifted(units []int, by int) []int {
 }
 
 // problem is a round's question: bounds as wide as the capacity allows.
-func problem(units int) endtoend.Problem {
-	p := endtoend.Problem{Units: units, Min: make([]int, Count), Max: make([]int, Count)}
+func problem(cpus int) units {
+	p := units{Units: cpus, Min: make([]int, Count), Max: make([]int, Count)}
 	for i := range p.Min {
-		p.Min[i], p.Max[i] = leastUnits, units-(Count-1)*leastUnits
+		p.Min[i], p.Max[i] = leastUnits, cpus-(Count-1)*leastUnits
 	}
 	return p
 }
@@ -113,14 +112,14 @@ func bestStatic(s Settings, units int) []int {
 	best := evolve.Equal(units, Count)
 	least := cost(best)
 	for try := range 4 {
-		start, err := p.Separable(func(i, u int) float64 {
+		start, err := p.separable(func(i, u int) float64 {
 			load := s.Rate * need.rates[i] * need.Services[i].Work / 1000 / s.Speed / float64(u)
 			return math.Pow(load, 2+2*float64(try))
 		})
 		if err != nil {
 			return best
 		}
-		start = p.Ascend(start, cost, 1500, r)
+		start = p.ascend(start, cost, 1500, r)
 		if c := cost(start); c < least {
 			best, least = start, c
 		}

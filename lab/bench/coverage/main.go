@@ -25,9 +25,9 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/learntest"
+	"github.com/trimtab/trimtab/lab/bintree"
 )
 
 const level = 0.9
