@@ -4,8 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/lab/evolve"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // policy decides what each service has in the next window.
@@ -73,7 +73,7 @@ func (t *told) tell(r *Report) error {
 type trying struct{ search *evolve.Search }
 
 func newTrying(units int, greedy float64, seed uint64) *trying {
-	a, b := sim.Seed(seed, 0x747279)
+	a, b := lab.Seed(seed, 0x747279)
 	return &trying{&evolve.Search{Units: units - (leastUnits-1)*Count, Jobs: Count, Greedy: greedy, Rand: rand.New(rand.NewPCG(a, b))}}
 }
 
@@ -106,7 +106,7 @@ func problem(cpus int) units {
 func bestStatic(s Settings, units int) []int {
 	p := problem(units)
 	cost := func(u []int) float64 { return meanP99(s, u) }
-	a, b := sim.Seed(1, 0x73746174)
+	a, b := lab.Seed(1, 0x73746174)
 	r := rand.New(rand.NewPCG(a, b))
 	need := HotelReservation()
 	best := evolve.Equal(units, Count)
