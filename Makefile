@@ -202,7 +202,7 @@ lint: ## gofmt, go vet, golangci-lint
 
 .PHONY: generate
 generate: ## rewrite what is printed from the code: schemas, docs, tables, dashboards, rules
-	go test . ./internal/schema ./internal/metric ./agent/knobs ./dashboards ./config ./cmd/trimtab -run 'Committed|Page|Printed|Docs|Table' -update
+	go test . ./internal/schema ./internal/metric ./agent/knobs ./bus/natsbus ./dashboards ./config ./cmd/trimtab -run 'Committed|Page|Printed|Docs|Table' -update
 
 .PHONY: package
 package: build ## dist/trimtab-VERSION-linux-ARCH.tar.gz: binary, units, completion, man page, examples

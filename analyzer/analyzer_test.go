@@ -18,7 +18,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/bintree"
+	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/colocation"
 	"github.com/trimtab/trimtab/quantity"
 )
@@ -39,7 +39,7 @@ func config(names ...string) analyzer.Config {
 			Name: n, SLO: analyzer.SLO{Latency: 100 * time.Millisecond, Fraction: 0.9}, Target: 0.9,
 			Resource: "cpu", Min: 0.1, Max: 8,
 			Learner: func() learn.Learner {
-				l, err := bintree.New(0.9)
+				l, err := gp.New(0.9)
 				if err != nil {
 					panic(err)
 				}

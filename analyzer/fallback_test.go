@@ -59,7 +59,7 @@ func TestAFallbackStandsInWhenPerformanceIsStaleAndLeavesWhenItIsBack(t *testing
 	}{
 		"profile":                     {analyzer.Fallback{Profile: recorded(t), Demand: &declared.Demand{Amount: 3, Target: 0.9}}, []quantity.Quantity{quantity.Load}, "profile"},
 		"demand":                      {analyzer.Fallback{Demand: &declared.Demand{Amount: 3, Target: 0.9}}, []quantity.Quantity{quantity.Load}, "demand"},
-		"proxy":                       {analyzer.Fallback{Proxy: true, Profile: recorded(t)}, []quantity.Quantity{quantity.Load, quantity.Proxy}, "proxy bintree"},
+		"proxy":                       {analyzer.Fallback{Proxy: true, Profile: recorded(t)}, []quantity.Quantity{quantity.Load, quantity.Proxy}, "proxy gp"},
 		"without load, the demand":    {analyzer.Fallback{Proxy: true, Profile: recorded(t), Demand: &declared.Demand{Amount: 3, Target: 0.9}}, nil, "demand"},
 		"without the proxy, profiles": {analyzer.Fallback{Proxy: true, Profile: recorded(t)}, []quantity.Quantity{quantity.Load}, "profile"},
 	} {
@@ -67,7 +67,7 @@ func TestAFallbackStandsInWhenPerformanceIsStaleAndLeavesWhenItIsBack(t *testing
 			a := withFallback(t, c.fallback)
 			both := []quantity.Quantity{quantity.Load, quantity.Performance, quantity.Proxy}
 			e := estimates(t, during(a, 0, 10, false, both...))["w"]
-			if e.Fallback != "" || e.Hold != nil || !strings.HasPrefix(e.Model, "bintree") {
+			if e.Fallback != "" || e.Hold != nil || !strings.HasPrefix(e.Model, "gp") {
 				t.Fatalf("with performance: %+v", e)
 			}
 			// A round is 4 s: not yet stale after two of them.
@@ -82,7 +82,7 @@ func TestAFallbackStandsInWhenPerformanceIsStaleAndLeavesWhenItIsBack(t *testing
 				t.Errorf("hold %q", e.Hold)
 			}
 			e = estimates(t, during(a, 40, 50, false, both...))["w"]
-			if e.Fallback != "" || e.Hold != nil || !strings.HasPrefix(e.Model, "bintree") {
+			if e.Fallback != "" || e.Hold != nil || !strings.HasPrefix(e.Model, "gp") {
 				t.Errorf("when performance is back: model %q, fallback %q, hold %q", e.Model, e.Fallback, e.Hold)
 			}
 		})

@@ -186,7 +186,7 @@ func TestWhatIsMeasuredToBeIdleIsNotBlamed(t *testing.T) {
 		if idle := floor == 2*gib; idle != (b.Lower >= 0.9) {
 			t.Errorf("%s: memory is known to be enough for %+v", name, b)
 		}
-		if b := e.Curve.Eval(2); b.Upper > 0.8 {
+		if b := e.Curve.Eval(1.99); b.Upper > 0.8 {
 			t.Errorf("%s: cores %+v, want that they are blamed", name, b)
 		}
 	}

@@ -241,7 +241,7 @@ func TestStreamsAndBucketsFitTheStore(t *testing.T) {
 		t.Errorf("the table adds up to %d bytes, the store holds %d", sum, limit)
 	}
 	for _, k := range topic.All() {
-		if k.Delivery != topic.Local && !strings.Contains(Markdown(), "`trimtab."+string(k.Kind)+".*`") {
+		if k.Delivery != topic.Local && !strings.Contains(markdown(), "`trimtab."+string(k.Kind)+".*`") {
 			t.Errorf("the table misses %s", k.Kind)
 		}
 	}

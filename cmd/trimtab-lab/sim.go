@@ -12,6 +12,7 @@ import (
 
 	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/sim"
 )
 
@@ -45,15 +46,15 @@ func (f *runFlags) ranges(most float64) []cli.Ranged {
 }
 
 // frame has the seeds, and ends the runs with ctx.
-func (f *runFlags) frame(ctx context.Context) sim.Frame {
-	return sim.Frame{Seeds: f.Seeds, First: f.Seed, Runner: cli.Parallel(ctx, f.Threads), Watch: stopwatch(), Stop: func() bool { return ctx.Err() != nil }}
+func (f *runFlags) frame(ctx context.Context) lab.Frame {
+	return lab.Frame{Seeds: f.Seeds, First: f.Seed, Runner: cli.Parallel(ctx, f.Threads), Watch: stopwatch(), Stop: func() bool { return ctx.Err() != nil }}
 }
 
 // playing is an experiment to be played.
 type playing struct {
 	// command is that of its help, what what the progress bar tells of.
 	command, what string
-	frame         *sim.Frame
+	frame         *lab.Frame
 	runs          int
 	// play returns how much was finished.
 	play func() (finished int, err error)
@@ -127,7 +128,7 @@ func cutShort(ctx context.Context, finished int) error {
 }
 
 // stopwatch returns the time since the call.
-func stopwatch() sim.Watch {
+func stopwatch() lab.Watch {
 	begin := time.Now()
 	return func() time.Duration { return time.Since(begin) }
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
-	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 	"github.com/trimtab/trimtab/config"
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
+	"github.com/trimtab/trimtab/lab/bintree"
 	"github.com/trimtab/trimtab/lab/cilantro"
+	"github.com/trimtab/trimtab/lab/ridge"
 )
 
 // simCilantroCmd is `trimtab-lab sim cilantro`.
@@ -220,7 +220,7 @@ func (c *simCilantroCmd) learners(o *cilantro.Online) error {
 	case "bintree-published":
 		o.Learner = cilantro.PublishedTree
 	case "kernel":
-		o.Learner = func(*cilantro.Profile) learn.Learner { l, _ := kernel.NewCurve(c.Level); return l }
+		o.Learner = func(*cilantro.Profile) learn.Learner { l, _ := ridge.New(c.Level); return l }
 	}
 	if c.Forecaster == "truth" {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/lab/microservices/fast"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // fastAnswer is what `trimtab-lab sim microservices --fast -o json` prints.
@@ -164,7 +164,7 @@ func fastRows(cells []fast.Cell) (out []fastRow) {
 			r.Knob = &knob
 		}
 		if len(back) > 0 {
-			r.Back = []float64{sim.Quantile(back, 0.5), sim.Quantile(back, 0.95), slices.Max(back)}
+			r.Back = []float64{lab.Quantile(back, 0.5), lab.Quantile(back, 0.95), slices.Max(back)}
 		}
 		out = append(out, r)
 	}

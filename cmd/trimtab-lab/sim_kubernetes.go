@@ -8,7 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
-	"github.com/trimtab/trimtab/sim/kubernetes"
+	"github.com/trimtab/trimtab/lab/kubernetes"
 )
 
 // simKubernetesCmd is `trimtab-lab sim kubernetes`.

@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab/console/view"
 	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/lab/microservices"
-	"github.com/trimtab/trimtab/sim"
 	"github.com/trimtab/trimtab/sim/figure"
 )
 
@@ -214,9 +214,9 @@ func (c *simMicroservicesCmd) plot(outcomes []microservices.Outcome) error {
 			for k := range v {
 				v[k] = o.P99[k][r]
 			}
-			sum += sim.Mean(v)
+			sum += lab.Mean(v)
 			at = append(at, float64(r+1)*microservices.WindowSeconds/60)
-			course, sofar = append(course, sim.Mean(v)), append(sofar, sum/float64(r+1))
+			course, sofar = append(course, lab.Mean(v)), append(sofar, sum/float64(r+1))
 		}
 		now.Series = append(now.Series, figure.Series{Name: o.Policy, X: at, Y: course})
 		mean.Series = append(mean.Series, figure.Series{Name: o.Policy, X: at, Y: sofar})

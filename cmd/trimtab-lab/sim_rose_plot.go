@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab/internal/cli"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/lab/rose"
-	"github.com/trimtab/trimtab/sim"
 	"github.com/trimtab/trimtab/sim/figure"
 )
 
@@ -87,7 +87,7 @@ func spans(title string, rows []rose.Row) *figure.Chart {
 	for i := range rows {
 		ch.Names = append(ch.Names, rows[i].Name)
 		for k, q := range []float64{0, 0.5, 1} {
-			ch.Series[k].Y = append(ch.Series[k].Y, sim.Quantile(rows[i].Makespans, q))
+			ch.Series[k].Y = append(ch.Series[k].Y, lab.Quantile(rows[i].Makespans, q))
 		}
 	}
 	return ch

@@ -138,7 +138,7 @@ func nobodyIsHarmed(t *testing.T, seeds, seconds int) {
 // R9: 0 falls of a workload in any of the faults, the ends of the faults included.
 func TestNobodyIsLoweredByASignalThatFailsOrThatReturns(t *testing.T) {
 	t.Parallel()
-	nobodyIsLowered(t, few, 80, 110, 160)
+	nobodyIsLowered(t, few, 60, 90, 120)
 }
 
 func nobodyIsLowered(t *testing.T, seeds, begins, ends, seconds int) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
 )
+
+var update = flag.Bool("update", false, "rewrite examples and results in the pages")
 
 // objectivesExample is the pool that docs/objectives.md shows: 6 cores in tenths,
 // of which each workload has 2. Each needs so many cores for its SLO, and its

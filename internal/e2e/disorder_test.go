@@ -13,7 +13,7 @@ import (
 	"github.com/trimtab/trimtab/analyzer/forecast"
 	"github.com/trimtab/trimtab/analyzer/forecast/auto"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/bintree"
+	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/codec"
 	"github.com/trimtab/trimtab/internal/trial"
 	"github.com/trimtab/trimtab/planner"
@@ -142,7 +142,7 @@ func newRounds(t *testing.T, c carrier) *rounds {
 	for i := range disordered {
 		ac.Workloads = append(ac.Workloads, analyzer.Workload{Name: name(i), SLO: analyzer.SLO{Latency: 100 * time.Millisecond, Fraction: 0.9},
 			Target: 0.9, Resource: "cpu", Min: 0.1, Max: 8, Learner: func() learn.Learner {
-				l, err := bintree.New(0.9)
+				l, err := gp.New(0.9)
 				if err != nil {
 					panic(err)
 				}

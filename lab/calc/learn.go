@@ -10,10 +10,10 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
-	"github.com/trimtab/trimtab/analyzer/learn/kernel"
+	"github.com/trimtab/trimtab/lab/bintree"
 	"github.com/trimtab/trimtab/lab/published"
+	"github.com/trimtab/trimtab/lab/ridge"
 )
 
 // learnInput is what was observed and what is asked.
@@ -130,7 +130,7 @@ func (in *learnInput) learner() (learn.Learner, error) {
 	case "bintree":
 		return bintree.New(in.Level)
 	case "kernel":
-		return kernel.NewCurve(in.Level)
+		return ridge.New(in.Level)
 	case publishedTree:
 		return published.New(in.constants())
 	}

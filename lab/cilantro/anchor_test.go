@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // published reads the published environment; it needs the recorded data.
@@ -43,7 +43,7 @@ func published(t testing.TB) *Environment {
 // outcomeOf plays one policy once.
 func outcomeOf(t testing.TB, e *Environment, o Options, policy string) *Run {
 	t.Helper()
-	x := Experiment{Env: e, Options: o, Run: []string{policy}, Frame: sim.Frame{Seeds: 1, First: 1}}
+	x := Experiment{Env: e, Options: o, Run: []string{policy}, Frame: lab.Frame{Seeds: 1, First: 1}}
 	out, err := x.Play()
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // BuiltIn returns the environment without the published data: the jobs of
@@ -76,7 +76,7 @@ func (f fit) profile() *Profile {
 func tweets(seconds int) []float64 {
 	const mean, daily, day = 41.0, 0.24, 86400.0
 	const spread, memory = 0.03, 300.0 // of the noise, in shares and seconds
-	r := rand.New(rand.NewPCG(sim.Seed(2023)))
+	r := rand.New(rand.NewPCG(lab.Seed(2023)))
 	out := make([]float64, seconds)
 	noise, keep := 0.0, math.Exp(-1/memory)
 	for i := range out {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // small is an environment of a few jobs and rounds.
@@ -130,7 +130,7 @@ func TestWhatCannotBeRunIsAnErrorThatNamesIt(t *testing.T) {
 		"interference 1.5": func(x *Experiment) { x.Options.Interference = 1.5 },
 		"0 seeds":          func(x *Experiment) { x.Seeds = 0 },
 	} {
-		x := &Experiment{Env: small(3, 20, 300), Run: []string{"miad"}, Frame: sim.Frame{Seeds: 1}}
+		x := &Experiment{Env: small(3, 20, 300), Run: []string{"miad"}, Frame: lab.Frame{Seeds: 1}}
 		change(x)
 		_, err := x.Play()
 		if !errors.Is(err, trimtab.ErrInvalid) || !strings.Contains(err.Error(), want) {

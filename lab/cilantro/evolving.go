@@ -3,8 +3,8 @@ package cilantro
 import (
 	"math/rand/v2"
 
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/lab/evolve"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // evolving is a controller: the evolutionary search on a welfare of the
@@ -21,7 +21,7 @@ type evolving struct {
 func newEvolving(w *world, egalitarian bool) *evolving {
 	n := len(w.jobs)
 	return &evolving{world: w, egalitarian: egalitarian, sum: make([]float64, n), told: make([]float64, n),
-		search: evolve.Search{Units: w.env.Capacity, Jobs: n, Rand: rand.New(rand.NewPCG(sim.Seed(w.seed, forRules)))}}
+		search: evolve.Search{Units: w.env.Capacity, Jobs: n, Rand: rand.New(rand.NewPCG(lab.Seed(w.seed, forRules)))}}
 }
 
 // Decide tells the search what its last trial was worth.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/sim"
 )
@@ -13,7 +14,7 @@ import (
 // Experiment is a set of policies in one environment, each under the same
 // seeds.
 type Experiment struct {
-	sim.Frame
+	lab.Frame
 	Env     *Environment
 	Options Options
 	// Run are the names of the policies to run; see Names.

@@ -5,10 +5,10 @@ package cilantro
 import (
 	"testing"
 
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // TestThePoliciesThatLearnReachTheirFigures is the table of docs/papers.md,
@@ -17,7 +17,7 @@ import (
 func TestThePoliciesThatLearnReachTheirFigures(t *testing.T) {
 	e := published(t)
 	e.Rounds = 60
-	x := &Experiment{Env: e, Run: []string{"social", "egalitarian", "njc", "oracle-social"}, Frame: sim.Frame{Seeds: 1, First: 1}, Online: production(),
+	x := &Experiment{Env: e, Run: []string{"social", "egalitarian", "njc", "oracle-social"}, Frame: lab.Frame{Seeds: 1, First: 1}, Online: production(),
 		Policies: []policy.Policy{welfare.Social{}, welfare.Egalitarian{}, fair.NJCPolicy{}}}
 	out, err := x.Play()
 	if err != nil {
@@ -56,7 +56,7 @@ func TestThePoliciesThatLearnReachTheirFigures(t *testing.T) {
 func TestWhatIsRealIsWithstood(t *testing.T) {
 	e := published(t)
 	e.Rounds = 40
-	x := &Experiment{Env: e, Run: []string{"njc", "resource-fair"}, Frame: sim.Frame{Seeds: 1, First: 1}, Online: production(), Policies: []policy.Policy{fair.NJCPolicy{}},
+	x := &Experiment{Env: e, Run: []string{"njc", "resource-fair"}, Frame: lab.Frame{Seeds: 1, First: 1}, Online: production(), Policies: []policy.Policy{fair.NJCPolicy{}},
 		Options: Options{Queues: true, Startup: 10e9, Interference: 0.1, Noise: 0.1, Drift: Drift{[]string{"db1j4"}, 0.7},
 			Lies: map[string]float64{"db1j6": 2}, Arrive: map[string]float64{"prsj1": 5.5}, Leave: map[string]float64{"mltj1": 20.5}}}
 	out, err := x.Play()

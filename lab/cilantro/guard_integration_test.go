@@ -5,17 +5,17 @@ package cilantro
 import (
 	"testing"
 
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // TestTheGuardCostsAHundredthAtMost is the paper's window, one seed: each
 // objective with the guard comes within .01 of itself without.
 func TestTheGuardCostsAHundredthAtMost(t *testing.T) {
 	e := published(t)
-	x := &Experiment{Env: e, Run: []string{"social", "egalitarian", "njc"}, Frame: sim.Frame{Seeds: 1, First: 1}, Online: production(), Both: true,
+	x := &Experiment{Env: e, Run: []string{"social", "egalitarian", "njc"}, Frame: lab.Frame{Seeds: 1, First: 1}, Online: production(), Both: true,
 		Policies: []policy.Policy{welfare.TieBreak{Objective: welfare.Social{MoveCost: 0.05}},
 			welfare.TieBreak{Objective: welfare.Egalitarian{}}, fair.NJCPolicy{}}}
 	out, err := x.Play()

@@ -3,6 +3,7 @@ package cilantro
 import (
 	"fmt"
 
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/sim"
 )
 
@@ -38,7 +39,7 @@ type Run struct {
 }
 
 // watch reads milliseconds; all 0 without one.
-type watch struct{ watch sim.Watch }
+type watch struct{ watch lab.Watch }
 
 func (w watch) now() float64 {
 	if w.watch == nil {

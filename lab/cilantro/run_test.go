@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
@@ -17,7 +18,7 @@ import (
 
 // experiment runs policies through the steps of production.
 func experiment(e *Environment, policies ...string) *Experiment {
-	return &Experiment{Env: e, Run: policies, Frame: sim.Frame{Seeds: 2, First: 1}, Online: production(),
+	return &Experiment{Env: e, Run: policies, Frame: lab.Frame{Seeds: 2, First: 1}, Online: production(),
 		Policies: []policy.Policy{welfare.Social{}, welfare.Egalitarian{}, fair.NJCPolicy{}}}
 }
 

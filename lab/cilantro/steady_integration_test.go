@@ -8,10 +8,10 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/planner/fair"
 	"github.com/trimtab/trimtab/planner/policy"
 	"github.com/trimtab/trimtab/planner/welfare"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // TestNobodyIsMovedWhileTheLoadIsConstant runs 20 jobs on 1000 units, at
@@ -29,7 +29,7 @@ func TestNobodyIsMovedWhileTheLoadIsConstant(t *testing.T) {
 		}
 		policies := []policy.Policy{welfare.TieBreak{Objective: welfare.Social{MoveCost: 0.05}},
 			welfare.TieBreak{Objective: welfare.Egalitarian{}}, fair.NJCPolicy{}, welfare.TieBreak{Objective: welfare.Nash{MoveCost: 0.05}}}
-		x := &Experiment{Env: e, Frame: sim.Frame{Seeds: 1, First: 1}, Online: production(), Policies: policies}
+		x := &Experiment{Env: e, Frame: lab.Frame{Seeds: 1, First: 1}, Online: production(), Policies: policies}
 		for _, p := range policies {
 			x.Run = append(x.Run, p.Name())
 		}

@@ -3,7 +3,7 @@ package cilantro
 import (
 	"math"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // Summary is one policy's figures, means over the seeds.
@@ -39,7 +39,7 @@ type Times struct {
 	P99 float64 `json:"p99"`
 }
 
-func timesOf(v []float64) Times { return Times{sim.Quantile(v, 0.5), sim.Quantile(v, 0.99)} }
+func timesOf(v []float64) Times { return Times{lab.Quantile(v, 0.5), lab.Quantile(v, 0.99)} }
 
 // Summarize sums up one policy's runs in e.
 func Summarize(e *Environment, o *Outcome) Summary {
@@ -49,7 +49,7 @@ func Summarize(e *Environment, o *Outcome) Summary {
 		for i, r := range o.Runs {
 			v[i] = of(r)
 		}
-		stat := sim.StatOf(v)
+		stat := lab.StatOf(v)
 		*to = stat.Mean
 		if len(v) > 1 {
 			s.StdErr[name] = stat.StdErr
@@ -64,9 +64,9 @@ func Summarize(e *Environment, o *Outcome) Summary {
 		figure(prefix+"njc", &f.to.NJC, func(r *Run) float64 { return f.of(r).NJC })
 		figure(prefix+"useful", &f.to.Useful, func(r *Run) float64 { return f.of(r).Useful })
 	}
-	figure("moved_units_per_round", &s.Moved, func(r *Run) float64 { return sim.Mean(r.Moved) })
+	figure("moved_units_per_round", &s.Moved, func(r *Run) float64 { return lab.Mean(r.Moved) })
 	figure("moved_share_last_rounds", &s.MovedLate, func(r *Run) float64 {
-		return sim.Mean(r.Moved[len(r.Moved)*2/3:]) / float64(e.Capacity)
+		return lab.Mean(r.Moved[len(r.Moved)*2/3:]) / float64(e.Capacity)
 	})
 	s.perJob(e, o)
 	var decide, learn []float64

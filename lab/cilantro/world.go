@@ -7,7 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/stat/distuv"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // Report is what a job tells of one window; a job that is not there, or says
@@ -73,7 +73,7 @@ func newWorld(e *Environment, o Options, seed uint64) *world {
 
 // rand returns the stream of one use, job and time.
 func (w *world) rand(use, job, at int) *rand.Rand {
-	return rand.New(rand.NewPCG(sim.Seed(w.seed, uint64(use), uint64(job), uint64(at))))
+	return rand.New(rand.NewPCG(lab.Seed(w.seed, uint64(use), uint64(job), uint64(at))))
 }
 
 // The uses of randomness.

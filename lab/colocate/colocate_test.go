@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
 	control "github.com/trimtab/trimtab/planner/colocate"
 	"github.com/trimtab/trimtab/sim"
 )
@@ -19,7 +20,7 @@ import (
 // played is a short run of some policies.
 func played(t *testing.T, load string, periods int, policies ...string) []Summary {
 	t.Helper()
-	x := &Experiment{Env: BuiltIn(load), Run: policies, Periods: periods, Frame: sim.Frame{Seeds: 2, First: 1}}
+	x := &Experiment{Env: BuiltIn(load), Run: policies, Periods: periods, Frame: lab.Frame{Seeds: 2, First: 1}}
 	_, outcomes, err := x.Play()
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +216,7 @@ func TestWhatIsWrongInAnEnvironmentIsNamed(t *testing.T) {
 }
 
 func TestAnUnknownPolicyIsAnErrorThatNamesTheKnownOnes(t *testing.T) {
-	x := &Experiment{Env: BuiltIn(Constant), Run: []string{"rhythms"}, Periods: 1, Frame: sim.Frame{Seeds: 1}}
+	x := &Experiment{Env: BuiltIn(Constant), Run: []string{"rhythms"}, Periods: 1, Frame: lab.Frame{Seeds: 1}}
 	_, _, err := x.Play()
 	var unknown *sim.UnknownError
 	if !errors.As(err, &unknown) || unknown.Name != "rhythms" || !errors.Is(err, trimtab.ErrInvalid) {

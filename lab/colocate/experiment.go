@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
 	control "github.com/trimtab/trimtab/planner/colocate"
 	"github.com/trimtab/trimtab/sim"
 )
@@ -16,7 +17,7 @@ func PolicyNames() []string {
 
 // Experiment plays policies side by side, each with the same seeds.
 type Experiment struct {
-	sim.Frame
+	lab.Frame
 	Env *Environment
 	Run []string
 	// Periods of each run.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 func recordedData(t *testing.T) string {
@@ -201,7 +201,7 @@ func besideSP(t *testing.T) {
 			t.Errorf("%s beside SP: %.4f, frozen is %.4f", name, a, frozen)
 		}
 	}
-	if h, m := sim.Mean(held), sim.Mean(moved); math.Abs(h-0.94) > 0.03 || math.Abs(m-0.59) > 0.03 {
+	if h, m := lab.Mean(held), lab.Mean(moved); math.Abs(h-0.94) > 0.03 || math.Abs(m-0.59) > 0.03 {
 		t.Errorf("SP held %.3f of the cache and moved %.3f of the bandwidth, not 0.94 and 0.59", h, m)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/trimtab/trimtab/lab"
 	control "github.com/trimtab/trimtab/planner/colocate"
 	"github.com/trimtab/trimtab/planner/reclaim"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // pressure on each resource of a host, in [0, 1].
@@ -65,7 +65,7 @@ type tally struct {
 }
 
 func newHost(e *Environment, k int, seed uint64) *host {
-	a, b := sim.Seed(seed, 0x686f7374, uint64(k))
+	a, b := lab.Seed(seed, 0x686f7374, uint64(k))
 	h := &host{Host: &e.Hosts[k], types: e.Jobs, rand: rand.New(rand.NewPCG(a, b)), tally: tally{verbs: map[control.Verb]int{}}}
 	bandwidth, memory := 0.0, 0.0
 	for i := range e.Services {

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 const (
@@ -75,7 +75,7 @@ type sampler struct {
 }
 
 func newSampler(s *Service, seed ...uint64) *sampler {
-	a, b := sim.Seed(seed...)
+	a, b := lab.Seed(seed...)
 	out := &sampler{root: s.compile(&s.Call), rand: rand.New(rand.NewPCG(a, b))}
 	for i := range s.Components {
 		out.tables = append(out.tables, newTables(s.Components[i].CV, out.rand))

@@ -8,8 +8,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/contribution"
+	"github.com/trimtab/trimtab/lab"
 	control "github.com/trimtab/trimtab/planner/colocate"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // Profile is what a run of a service alone tells of it, and the limits of its
@@ -74,8 +74,8 @@ func solo(e *Environment, number int, seed uint64) (Profile, error) {
 		s.serve(load, nil)
 		clear(s.backlog)
 		study.Loads = append(study.Loads, load)
-		study.Tail = append(study.Tail, sim.Mean(tails))
-		out.uncertain = append(out.uncertain, sim.Quantile(tails, 0.995)/sim.Mean(tails))
+		study.Tail = append(study.Tail, lab.Mean(tails))
+		out.uncertain = append(out.uncertain, lab.Quantile(tails, 0.995)/lab.Mean(tails))
 		for i, h := range s.of {
 			mean, cov := s.stay(h)
 			c := &study.Components[i]
@@ -112,7 +112,7 @@ func solo(e *Environment, number int, seed uint64) (Profile, error) {
 const leastRise = 0.1
 
 func rises(cov []float64) bool {
-	mean := sim.Mean(cov)
+	mean := lab.Mean(cov)
 	return cov[0] <= mean && cov[len(cov)-1]-slices.Min(cov) >= leastRise*mean
 }
 

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/trimtab/trimtab/lab"
 	control "github.com/trimtab/trimtab/planner/colocate"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // Summary is the answer for one policy: the mean of its runs, and what it is beside
@@ -68,7 +68,7 @@ func spreadOf(runs []Figures) *Spread {
 		for i := range runs {
 			all = append(all, v(&runs[i]))
 		}
-		return sim.StatOf(all).StdErr
+		return lab.StatOf(all).StdErr
 	}
 	return &Spread{
 		EMU: of(func(f *Figures) float64 { return f.EMU }), Work: of(func(f *Figures) float64 { return f.Work }),

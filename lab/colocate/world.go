@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/trimtab/trimtab/lab"
 	control "github.com/trimtab/trimtab/planner/colocate"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // PeriodSeconds is the length of a period: the controllers decide once in each.
@@ -75,7 +75,7 @@ func newWorld(e *Environment, known []Profile, seed uint64) *world {
 }
 
 func newService(of *Service, at map[string]int, seed, number uint64) *service {
-	a, b := sim.Seed(seed, 0x6c6f6164, number)
+	a, b := lab.Seed(seed, 0x6c6f6164, number)
 	n := len(of.Components)
 	s := &service{Service: of, slo: of.SLO, stations: make([]station, n), backlog: make([]float64, n),
 		sampler: newSampler(of, seed, 0x70393939, number), rand: rand.New(rand.NewPCG(a, b))}

@@ -7,13 +7,14 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/lab/evolve"
 	"github.com/trimtab/trimtab/sim"
 )
 
 // Experiment runs policies side by side, each with the same seeds.
 type Experiment struct {
-	sim.Frame
+	lab.Frame
 	Run    []string
 	Rounds int
 	Units  int
@@ -206,12 +207,12 @@ func Summarize(o *Outcome, level float64) Summary {
 	s := Summary{Policy: o.Policy}
 	var all, last, warm []float64
 	for _, run := range o.P99 {
-		all = append(all, sim.Mean(run))
-		last = append(last, sim.Mean(run[max(0, len(run)-hourWindows):]))
-		warm = append(warm, sim.Mean(run[min(len(run)-1, startWindows):]))
+		all = append(all, lab.Mean(run))
+		last = append(last, lab.Mean(run[max(0, len(run)-hourWindows):]))
+		warm = append(warm, lab.Mean(run[min(len(run)-1, startWindows):]))
 	}
-	stat := sim.StatOf(all)
-	s.P99, s.LastHour, s.Warm = stat.Mean, sim.Mean(last), sim.Mean(warm)
+	stat := lab.StatOf(all)
+	s.P99, s.LastHour, s.Warm = stat.Mean, lab.Mean(last), lab.Mean(warm)
 	if len(all) > 1 {
 		s.StdErr = &stat.StdErr
 	}
@@ -241,7 +242,7 @@ func reached(runs [][]float64, level float64) *int {
 	for r := 0; r+levelWindows <= n; r++ {
 		sum := 0.0
 		for _, run := range runs {
-			sum += sim.Mean(run[r : r+levelWindows])
+			sum += lab.Mean(run[r : r+levelWindows])
 		}
 		if sum/float64(len(runs)) <= level {
 			return &r

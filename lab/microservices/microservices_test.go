@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/sim"
 )
 
@@ -120,7 +121,7 @@ func TestTheTailIsThatOfSumsOfExponentialTimes(t *testing.T) {
 				draws[i] += m * r.ExpFloat64()
 			}
 		}
-		want := sim.Quantile(draws, 0.99)
+		want := lab.Quantile(draws, 0.99)
 		if got := tail([]part{p}, 0.01); math.Abs(got/want-1) > 0.08 {
 			t.Errorf("%v: %v, drawn %v", means, got, want)
 		}
@@ -185,7 +186,7 @@ func TestTheNetworkGivesTheFourRecordedMeans(t *testing.T) {
 }
 
 func experiment(rounds int, names ...string) *Experiment {
-	return &Experiment{Run: names, Rounds: rounds, Frame: sim.Frame{Seeds: 2, First: 1}, Units: 160, Settings: Settings{Rate: OfferedRate, Speed: 1, Cold: true}}
+	return &Experiment{Run: names, Rounds: rounds, Frame: lab.Frame{Seeds: 2, First: 1}, Units: 160, Settings: Settings{Rate: OfferedRate, Speed: 1, Cold: true}}
 }
 
 func TestTheSameSeedsGiveTheSameBits(t *testing.T) {
@@ -248,7 +249,7 @@ func TestSpansReachTheBestStaticAllocationWithinARun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	last := func(i int) float64 { return sim.Mean(o[i].P99[0][60:]) }
+	last := func(i int) float64 { return lab.Mean(o[i].P99[0][60:]) }
 	if last(0) > 1.15*last(2) || last(0) > 0.45*last(1) {
 		t.Errorf("last rounds: %v ms, resource-fair %v, best static %v", last(0), last(1), last(2))
 	}
@@ -354,7 +355,7 @@ func TestASummaryCountsTheRoundsToTheLevel(t *testing.T) {
 // With the guard, falls are small and few a round; an objective of one
 // application must get there all the same. It is the default of production.
 func TestTheGuardLetsAnApplicationGetFast(t *testing.T) {
-	x := &Experiment{Run: []string{WithSpans, ResourceFair}, Rounds: 60, Frame: sim.Frame{Seeds: 1, First: 1}, Units: 160, Both: true,
+	x := &Experiment{Run: []string{WithSpans, ResourceFair}, Rounds: 60, Frame: lab.Frame{Seeds: 1, First: 1}, Units: 160, Both: true,
 		Settings: Settings{Rate: OfferedRate, Speed: 1}}
 	out, err := x.Play()
 	if err != nil {
@@ -363,7 +364,7 @@ func TestTheGuardLetsAnApplicationGetFast(t *testing.T) {
 	if out[1].Guarded != nil {
 		t.Errorf("%s has no guard", out[1].Policy)
 	}
-	off, on, fair := sim.Mean(out[0].P99[0][40:]), sim.Mean(out[0].Guarded.P99[0][40:]), sim.Mean(out[1].P99[0][40:])
+	off, on, fair := lab.Mean(out[0].P99[0][40:]), lab.Mean(out[0].Guarded.P99[0][40:]), lab.Mean(out[1].P99[0][40:])
 	t.Logf("P99 of the last third: %.0f ms, %.0f ms with the guard, %.0f ms with equal shares", off, on, fair)
 	if on > 1.15*off || on > 0.5*fair {
 		t.Errorf("P99 of the last third: %.0f ms with the guard, %.0f ms without, %.0f ms with equal shares", on, off, fair)

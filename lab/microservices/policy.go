@@ -4,9 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/lab/evolve"
-	"github.com/trimtab/trimtab/planner/endtoend"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // policy decides what each service has in the next window.
@@ -74,7 +73,7 @@ func (t *told) tell(r *Report) error {
 type trying struct{ search *evolve.Search }
 
 func newTrying(units int, greedy float64, seed uint64) *trying {
-	a, b := sim.Seed(seed, 0x747279)
+	a, b := lab.Seed(seed, 0x747279)
 	return &trying{&evolve.Search{Units: units - (leastUnits-1)*Count, Jobs: Count, Greedy: greedy, Rand: rand.New(rand.NewPCG(a, b))}}
 }
 
@@ -94,10 +93,10 @@ func shifted(units []int, by int) []int {
 }
 
 // problem is a round's question: bounds as wide as the capacity allows.
-func problem(units int) endtoend.Problem {
-	p := endtoend.Problem{Units: units, Min: make([]int, Count), Max: make([]int, Count)}
+func problem(cpus int) units {
+	p := units{Units: cpus, Min: make([]int, Count), Max: make([]int, Count)}
 	for i := range p.Min {
-		p.Min[i], p.Max[i] = leastUnits, units-(Count-1)*leastUnits
+		p.Min[i], p.Max[i] = leastUnits, cpus-(Count-1)*leastUnits
 	}
 	return p
 }
@@ -107,20 +106,20 @@ func problem(units int) endtoend.Problem {
 func bestStatic(s Settings, units int) []int {
 	p := problem(units)
 	cost := func(u []int) float64 { return meanP99(s, u) }
-	a, b := sim.Seed(1, 0x73746174)
+	a, b := lab.Seed(1, 0x73746174)
 	r := rand.New(rand.NewPCG(a, b))
 	need := HotelReservation()
 	best := evolve.Equal(units, Count)
 	least := cost(best)
 	for try := range 4 {
-		start, err := p.Separable(func(i, u int) float64 {
+		start, err := p.separable(func(i, u int) float64 {
 			load := s.Rate * need.rates[i] * need.Services[i].Work / 1000 / s.Speed / float64(u)
 			return math.Pow(load, 2+2*float64(try))
 		})
 		if err != nil {
 			return best
 		}
-		start = p.Ascend(start, cost, 1500, r)
+		start = p.ascend(start, cost, 1500, r)
 		if c := cost(start); c < least {
 			best, least = start, c
 		}

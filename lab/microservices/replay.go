@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // Run is one recorded run.
@@ -53,7 +53,7 @@ func Offered(logs [][]Record) float64 {
 	if len(rates) == 0 {
 		return OfferedRate
 	}
-	return sim.Quantile(rates, 0.9)
+	return lab.Quantile(rates, 0.9)
 }
 
 const playedSeconds = 6 * 3600
@@ -76,7 +76,7 @@ func (r Run) with(works []Service, log []Record) Replay {
 			a, b = append(a, log[i].P99), append(b, w.P99)
 		}
 	}
-	out := Replay{Run: r.Name, Speed: r.Speed, Recorded: sim.Mean(saw), Played: sim.Mean(played), Correlation: correlation(ranks(a), ranks(b))}
+	out := Replay{Run: r.Name, Speed: r.Speed, Recorded: lab.Mean(saw), Played: lab.Mean(played), Correlation: correlation(ranks(a), ranks(b))}
 	if out.Recorded > 0 {
 		out.Ratio = out.Played / out.Recorded
 	}
@@ -114,7 +114,7 @@ func ranks(v []float64) []float64 {
 
 // correlation is Pearson's; 0 where one is constant.
 func correlation(a, b []float64) float64 {
-	ma, mb := sim.Mean(a), sim.Mean(b)
+	ma, mb := lab.Mean(a), lab.Mean(b)
 	var ab, aa, bb float64
 	for i := range a {
 		ab += (a[i] - ma) * (b[i] - mb)

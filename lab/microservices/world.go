@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // World is the application in a cluster whose machines are not always equally
@@ -53,7 +53,7 @@ const (
 
 // NewWorld returns a world at its first window.
 func NewWorld(s Settings) *World {
-	a, b := sim.Seed(s.Seed, 0x6d6963726f)
+	a, b := lab.Seed(s.Seed, 0x6d6963726f)
 	return &World{network: HotelReservation(), rate: s.Rate, speed: s.Speed, scaling: s.Scaling, cold: s.Cold, rand: rand.New(rand.NewPCG(a, b))}
 }
 

@@ -8,8 +8,8 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/learntest"
+	"github.com/trimtab/trimtab/lab/bintree"
 	"github.com/trimtab/trimtab/lab/published"
 )
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/analyzer/fingerprint"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/planner/machines"
 	"github.com/trimtab/trimtab/sim"
 )
@@ -74,9 +75,9 @@ func (w *World) Play(r Run) (*Figures, *History, error) {
 }
 
 func (w *World) begin(r Run) (*play, error) {
-	p := &play{World: w, run: r, left: len(w.Jobs), rng: rand.New(rand.NewPCG(sim.Seed(r.Seed, 3))), level: fingerprint.Default(), sample: samples{}, course: &History{}}
+	p := &play{World: w, run: r, left: len(w.Jobs), rng: rand.New(rand.NewPCG(lab.Seed(r.Seed, 3))), level: fingerprint.Default(), sample: samples{}, course: &History{}}
 	meanC, meanD := w.Usage.mean()
-	world := rand.New(rand.NewPCG(sim.Seed(r.Seed, 4))) // the same for all policies
+	world := rand.New(rand.NewPCG(lab.Seed(r.Seed, 4))) // the same for all policies
 	for i := range w.Machines {
 		policy, err := w.agent()
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/planner/machines"
 	"github.com/trimtab/trimtab/sim"
 )
@@ -46,7 +47,7 @@ func policyOf(name string) machines.Policy {
 
 // Experiment plays parts, each row with the same seeds.
 type Experiment struct {
-	sim.Frame
+	lab.Frame
 	Usage    *Usage
 	Machines int
 	// Parts, Policies and Modes to be played.

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // Figures are what a run came to.
@@ -75,7 +75,7 @@ func (p *play) note() {
 		cpu += m.last(cpuDim) / p.Cores / float64(n)
 	}
 	h := p.course
-	h.CPU, h.Disk, h.Speculative = append(h.CPU, cpu), append(h.Disk, sim.Mean(disk)), append(h.Speculative, sim.Mean(spec)*float64(n))
+	h.CPU, h.Disk, h.Speculative = append(h.CPU, cpu), append(h.Disk, lab.Mean(disk)), append(h.Speculative, lab.Mean(spec)*float64(n))
 	h.Spec, h.Load, h.Memory, h.DiskOf = append(h.Spec, spec), append(h.Load, load), append(h.Memory, memory), append(h.DiskOf, disk)
 }
 
@@ -97,7 +97,7 @@ func (p *play) finish() {
 	}
 	h := p.course
 	f.MedianLoad, f.MedianMemory = median(h.Load), median(h.Memory)
-	f.MedianDisk, f.MedianSpeculative = median(h.DiskOf), sim.Quantile(h.Speculative, 0.5)
+	f.MedianDisk, f.MedianSpeculative = median(h.DiskOf), lab.Quantile(h.Speculative, 0.5)
 	if f.Started > 0 {
 		f.Waited /= f.Started
 	}
@@ -127,14 +127,14 @@ func (p *play) felt() {
 	slices.Sort(p95)
 	slices.Sort(eps)
 	p.course.P95, p.course.EPS = p95, eps
-	p.out.LRA = &Felt{P95: quantiles(p95), EPS: quantiles(eps), Throughput: sim.Quantile(through, 0.5), CPI: sim.Mean(slow)}
+	p.out.LRA = &Felt{P95: quantiles(p95), EPS: quantiles(eps), Throughput: lab.Quantile(through, 0.5), CPI: lab.Mean(slow)}
 }
 
-func median(rounds [][]float64) float64 { return sim.Quantile(slices.Concat(rounds...), 0.5) }
+func median(rounds [][]float64) float64 { return lab.Quantile(slices.Concat(rounds...), 0.5) }
 
 func quantiles(v []float64) (q [5]float64) {
 	for i := range q {
-		q[i] = sim.Quantile(v, float64(i)/4)
+		q[i] = lab.Quantile(v, float64(i)/4)
 	}
 	return q
 }
@@ -178,5 +178,5 @@ func Spread(runs []Figures) float64 {
 	for i := range runs {
 		v = append(v, runs[i].Makespan)
 	}
-	return sim.StatOf(v).StdErr
+	return lab.StatOf(v).StdErr
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/planner/throttle"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // job is one job with its manager.
@@ -40,7 +40,7 @@ type job struct {
 }
 
 func newJob(w *World, n int, seed uint64) *job {
-	j := &job{JobSpec: w.Jobs[n], n: n, name: "job-" + strconv.Itoa(n), rng: rand.New(rand.NewPCG(sim.Seed(seed, 1, uint64(n)))), penalties: map[int]int{}}
+	j := &job{JobSpec: w.Jobs[n], n: n, name: "job-" + strconv.Itoa(n), rng: rand.New(rand.NewPCG(lab.Seed(seed, 1, uint64(n)))), penalties: map[int]int{}}
 	j.cursor = j.rng.IntN(1 << 20)
 	j.begin(w, seed)
 	return j
@@ -49,7 +49,7 @@ func newJob(w *World, n int, seed uint64) *job {
 // begin starts a stage: its tasks ask for resources. Their lengths do not depend on the
 // policy.
 func (j *job) begin(w *World, seed uint64) {
-	rng := rand.New(rand.NewPCG(sim.Seed(seed, 2, uint64(j.n), uint64(j.stage))))
+	rng := rand.New(rand.NewPCG(lab.Seed(seed, 2, uint64(j.n), uint64(j.stage))))
 	j.left = j.Stages[j.stage]
 	j.work, j.todo = make([]float64, j.left), make([]int32, j.left)
 	for i := range j.left {

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/analyzer/fingerprint"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/planner/throttle"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // program is a recorded program that an LRA is like: its CPI alone, the deviation of
@@ -102,7 +102,7 @@ func (p *play) placeLRAs(rng *rand.Rand) error {
 			}
 			one.name = fmt.Sprintf("%s-%d", l.name, k)
 			one.boundary, one.now = bounds[one.program], 1
-			one.rng = rand.New(rand.NewPCG(sim.Seed(p.run.Seed, 5, uint64(at))))
+			one.rng = rand.New(rand.NewPCG(lab.Seed(p.run.Seed, 5, uint64(at))))
 			m.lras = append(m.lras, one)
 		}
 	}
@@ -122,7 +122,7 @@ func (p *play) placeLRAs(rng *rand.Rand) error {
 // boundary is what analyzer/fingerprint learns of a program alone in 5 minutes, as a
 // multiple of its CPI.
 func boundary(v *program) (float64, error) {
-	rng := rand.New(rand.NewPCG(sim.Seed(6, math.Float64bits(v.cpi))))
+	rng := rand.New(rand.NewPCG(lab.Seed(6, math.Float64bits(v.cpi))))
 	w := fingerprint.New()
 	out := 0.0
 	for i := range 600 {

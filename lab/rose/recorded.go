@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // step is the resolution of a course of use, in seconds: the recordings have a value
@@ -175,7 +175,7 @@ func (c *course) next(rng *rand.Rand) float64 {
 // recorded ones, CPU normal and disk log-normal. It stands in for the recording, which
 // is not distributed with the program.
 func BuiltInUsage() *Usage {
-	rng := rand.New(rand.NewPCG(sim.Seed(2018)))
+	rng := rand.New(rand.NewPCG(lab.Seed(2018)))
 	u := &Usage{Origin: "built-in, with the moments of the recording"}
 	for _, m := range recordedMoments() {
 		var c Course

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/planner/machines"
-	"github.com/trimtab/trimtab/sim"
 	"pgregory.net/rapid"
 )
 
@@ -79,7 +79,7 @@ func TestEveryTaskEndsOnceWhateverThePolicy(t *testing.T) {
 
 func TestARunIsTheSameEachTime(t *testing.T) {
 	t.Parallel()
-	x := &Experiment{Usage: BuiltInUsage(), Machines: 4, Parts: []string{BatchOnly, Beside}, Policies: []string{None, ROSE}, Modes: Modes(), Frame: sim.Frame{Seeds: 2, First: 1}}
+	x := &Experiment{Usage: BuiltInUsage(), Machines: 4, Parts: []string{BatchOnly, Beside}, Policies: []string{None, ROSE}, Modes: Modes(), Frame: lab.Frame{Seeds: 2, First: 1}}
 	a, err := x.Play()
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +156,7 @@ func TestHeartbeatsOvertakeTheCentralisedScheme(t *testing.T) {
 
 func TestWithTheRecordedUseThePapersEffectsAreReached(t *testing.T) {
 	t.Parallel()
-	x := &Experiment{Usage: recordedUsage(t), Machines: 210, Parts: []string{Yarns, BatchOnly}, Policies: []string{RB, ROSE}, Frame: sim.Frame{Seeds: 2, First: 1}}
+	x := &Experiment{Usage: recordedUsage(t), Machines: 210, Parts: []string{Yarns, BatchOnly}, Policies: []string{RB, ROSE}, Frame: lab.Frame{Seeds: 2, First: 1}}
 	rows, err := x.Play()
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestWhatIsUnknownIsRefused(t *testing.T) {
 		func(x *Experiment) { x.Policies = []string{"FIFO"} }, func(x *Experiment) { x.Modes = []string{"XP"} }, func(x *Experiment) { x.Parts = []string{"table 9"} },
 		func(x *Experiment) { x.Seeds = 0 }, func(x *Experiment) { x.Machines = 0 }, func(x *Experiment) { x.Usage = nil },
 	} {
-		x := &Experiment{Usage: BuiltInUsage(), Machines: 2, Frame: sim.Frame{Seeds: 1}}
+		x := &Experiment{Usage: BuiltInUsage(), Machines: 2, Frame: lab.Frame{Seeds: 1}}
 		change(x)
 		if _, err := x.Play(); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("error %v, want ErrInvalid", err)

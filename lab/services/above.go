@@ -1,6 +1,6 @@
 package services
 
-import "github.com/trimtab/trimtab/sim"
+import "github.com/trimtab/trimtab/lab"
 
 // above is the group above the services: it has the pool as its quota, and shares what the
 // CPUs of the host give by the weights of those below, which have no quota. Their amounts are
@@ -70,7 +70,7 @@ func (a *above) advance(qs []*queue, t float64, n int) {
 			a.wants[k] = min(a.wants[k], max(0, q.left))
 		}
 	}
-	a.left -= sim.Share(min(a.cpus*step, a.left), a.wants, a.weights, a.given)
+	a.left -= lab.Share(min(a.cpus*step, a.left), a.wants, a.weights, a.given)
 	waits := false
 	for k, i := range a.members {
 		q := qs[i]

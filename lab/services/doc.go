@@ -9,7 +9,7 @@
 //
 // with the period of the kernel's CFS bandwidth control, 100 ms. Where services share by
 // weight, what a group above them has left of its quota is what they share, as far as the
-// host's CPUs go ([sim.Share]); equal weights are the kernel alone. Latency counts
+// host's CPUs go ([lab.Share]); equal weights are the kernel alone. Latency counts
 // from the arrival. A request that is not answered within Timeout is given up
 // and counts as missed.
 //

@@ -159,7 +159,7 @@ func (s *State) stabilize(now time.Time, up, down, current, wanted int) int {
 func (s *State) limit(now time.Time, up, down *Rules, in Bounds, current, steady int) Decision {
 	switch {
 	case steady > current:
-		most, reason := max(s.ceiling(now, up, current), current), UpLimit
+		most, reason := max(s.furthest(now, up, current, false), current), UpLimit
 		if most >= in.Max {
 			most, reason = in.Max, TooMany
 		}
@@ -167,7 +167,7 @@ func (s *State) limit(now time.Time, up, down *Rules, in Bounds, current, steady
 			return Decision{most, reason}
 		}
 	case steady < current:
-		least, reason := min(s.floor(now, down, current), current), DownLimit
+		least, reason := min(s.furthest(now, down, current, true), current), DownLimit
 		if least <= in.Min {
 			least, reason = in.Min, TooFew
 		}
@@ -178,49 +178,33 @@ func (s *State) limit(now time.Time, up, down *Rules, in Bounds, current, steady
 	return Decision{steady, WithinRange}
 }
 
-// ceiling is the most that the policies allow.
-func (s *State) ceiling(now time.Time, r *Rules, current int) int {
+// furthest is the number that the policies allow, the most above the current one, or, down, the least
+// below it.
+func (s *State) furthest(now time.Time, r *Rules, current int, down bool) int {
 	if r.Select == Disabled {
 		return current
 	}
-	out := math.MinInt
+	out := current
 	for i, p := range r.Policies {
 		start := s.start(now, p.PeriodSeconds, current)
-		to := start + p.Value
-		if p.Type == Percent {
-			to = whole(math.Ceil(float64(start) * (1 + float64(p.Value)/100)))
-		}
+		share := float64(p.Value) / 100
+		var to int
 		switch {
-		case i == 0:
-			out = to
-		case r.Select == Min:
-			out = min(out, to)
+		case p.Type == Percent && down:
+			to = whole(math.Trunc(float64(start) * (1 - share)))
+		case p.Type == Percent:
+			to = whole(math.Ceil(float64(start) * (1 + share)))
+		case down:
+			to = start - p.Value
 		default:
-			out = max(out, to)
+			to = start + p.Value
 		}
-	}
-	return out
-}
-
-// floor is the least that the policies allow.
-func (s *State) floor(now time.Time, r *Rules, current int) int {
-	if r.Select == Disabled {
-		return current
-	}
-	out := math.MaxInt
-	for i, p := range r.Policies {
-		start := s.start(now, p.PeriodSeconds, current)
-		to := start - p.Value
-		if p.Type == Percent {
-			to = whole(math.Trunc(float64(start) * (1 - float64(p.Value)/100)))
+		further := to > out
+		if down {
+			further = to < out
 		}
-		switch {
-		case i == 0:
+		if i == 0 || further == (r.Select != Min) {
 			out = to
-		case r.Select == Min:
-			out = max(out, to)
-		default:
-			out = min(out, to)
 		}
 	}
 	return out

@@ -19,13 +19,6 @@
 // were short, others as if they had more than enough. The number of reports and
 // the name draw t, so that the same problem has the same answer.
 //
-// [Problem] serves simulations and oracles, in which the cost is a function:
-// Separable solves cost = Σ cost_i(a_i) exactly, for curves of any shape, by
-// dynamic programming over components in O(n R max). Ascend improves any cost by
-// exchanges: it moves 1 to 8 units between two components while that helps; it
-// ends in a local optimum of single exchanges or with its budget of
-// evaluations, and gives the same answer for the same seed.
-//
 // Source: Cilantro (OSDI'23), section 4.2: the allocation with the best bound;
 // the paper searches with an evolutionary algorithm. That curves are drawn at
 // random from what is believed is W. Thompson's, "On the likelihood that one

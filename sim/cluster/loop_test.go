@@ -8,7 +8,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/bintree"
+	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/planner"
 	"github.com/trimtab/trimtab/planner/guard"
 	"github.com/trimtab/trimtab/planner/welfare"
@@ -35,7 +35,7 @@ func settings(mode trimtab.Mode) Config {
 	for name := range needs() {
 		c.Analyzer.Workloads = append(c.Analyzer.Workloads, analyzer.Workload{Name: name, Target: 1, Resource: "cpu", Min: 1, Max: 40,
 			LoadFrom: analyzer.FromPrometheus, PerformanceFrom: analyzer.FromPrometheus,
-			Learner: func() learn.Learner { l, _ := bintree.New(0.9); return l }})
+			Learner: func() learn.Learner { l, _ := gp.New(0.9); return l }})
 		c.Planner.Workloads = append(c.Planner.Workloads, planner.WorkloadConfig{Name: name, Mode: mode, Min: 1, Max: 40, SLO: 1})
 	}
 	return c

@@ -14,8 +14,15 @@ import (
 	"github.com/trimtab/trimtab/sim"
 )
 
-// VPA is a policy that only a [Replay] has, not the day of ten services.
-const VPA = "vpa"
+// The policies. Oracle knows the loads to come and the performance, and sizes without delay: nothing
+// on a real cluster can.
+const (
+	Trimtab = "trimtab"
+	HPA     = "hpa"
+	KEDA    = "keda"
+	VPA     = "vpa"
+	Oracle  = "oracle"
+)
 
 // ReplayNames returns the policies with which a recording can be replayed.
 func ReplayNames() []string { return []string{HPA, KEDA, VPA, Trimtab} }
@@ -29,10 +36,12 @@ type Point struct {
 // Recorded is one workload of a recording, with the pods with which it is replayed.
 type Recorded struct {
 	// Service has the name, the cost of a request, the SLO (Fraction is the target performance),
-	// and the start time of a pod. Cores and Shift are not read.
+	// and the start time of a pod.
 	Service
-	// Points are in the order of time.
+	// Points are in the order of time. Load, if not nil, returns the load in their place, at a second
+	// after the beginning; they then only say how long the replay is.
 	Points []Point
+	Load   func(second float64) float64
 	// Predict returns the performance at an effective allocation under a load, as learnt from the
 	// recording; nil: the formula of the package.
 	Predict func(cores, load float64) trimtab.Band
@@ -80,7 +89,7 @@ const maxTicks = 2 * 365 * day / tick
 
 // Validate returns an error that is trimtab.ErrInvalid.
 func (x *Replay) Validate() error {
-	if err := sim.Known("policy", x.Run, ReplayNames()); err != nil {
+	if err := sim.Known("policy", x.Run, append(ReplayNames(), Oracle)); err != nil {
 		return err
 	}
 	if len(x.Workloads) == 0 || x.Interval <= 0 || x.Learn < 0 || !(x.Pool >= 0 && x.Pool <= 1e6) {
@@ -221,8 +230,11 @@ func (x *Replay) world() *world {
 		} else {
 			t.perform = func(n int, a, rate, _ float64) trimtab.Band { return r.Predict(float64(n)*a, rate) }
 		}
-		p := newPlace(&r.Service, rand.New(rand.NewPCG(x.Seed, uint64(i))), t)
-		p.request, p.sizes, p.counts = r.Request, r.Sizes, r.Counts
+		if r.Load != nil {
+			t.load = func(second float64) (float64, bool) { return r.Load(second), true }
+		}
+		p := &place{Service: &r.Service, rng: rand.New(rand.NewPCG(x.Seed, uint64(i))), truth: t, score: Score{Service: r.Name, Served: 1, Needed: 1},
+			request: r.Request, sizes: r.Sizes, counts: r.Counts}
 		p.start(r.Replicas)
 		w.places = append(w.places, p)
 	}
@@ -254,6 +266,8 @@ func (x *Replay) policy(name string, w *world) (policy, error) {
 		return &kedas{words: func(p *place) *KEDAWords { return &at(p).KEDA }}, nil
 	case VPA:
 		return &vpas{words: func(p *place) *VPAWords { return &at(p).VPA }}, nil
+	case Oracle:
+		return oracle{}, nil
 	}
 	return newTrimtabs(w)
 }

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -189,6 +190,70 @@ func TestAReplayThatMakesNoSenseIsRefused(t *testing.T) {
 		change(x)
 		if err := x.Validate(); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("%s: error %v", name, err)
+		}
+	}
+}
+
+// queues are workloads of the formula, whose pods take a minute to start.
+func queues() []Recorded {
+	var all []Recorded
+	for i, cores := range []float64{6, 3, 8} {
+		r := shop(180, func(int) float64 { return cores / 0.01 })
+		r.Name, r.Predict, r.Startup, r.Latency, r.Variation, r.Replicas, r.Request = fmt.Sprint(i), nil, 60, 0.15, 1, int(cores), 1
+		r.Counts.Max = 60
+		all = append(all, r)
+	}
+	return all
+}
+
+func TestMoreOfAnythingMakesFewerLate(t *testing.T) {
+	for _, s := range queues() {
+		before := 1.0
+		for cores := 0.5; cores < 24; cores += 0.1 {
+			late := s.late(4, cores/4, 800, 0)
+			if late > before || late < 0 {
+				t.Fatalf("%s: %v late with %v cores, %v before", s.Name, late, cores, before)
+			}
+			before = late
+		}
+		if before > 0.01 {
+			t.Errorf("%s: %v late with three times what it works", s.Name, before)
+		}
+		if s.late(4, 4, 800, 1e6) != 1 {
+			t.Errorf("%s: a backlog makes none late", s.Name)
+		}
+	}
+}
+
+func TestAPodServesOnceItHasStarted(t *testing.T) {
+	w := (&Replay{Workloads: queues()}).world()
+	p := w.places[0]
+	p.pods = nil
+	p.scale(3, 1, false)
+	for second := 0; second < 120; second += tick {
+		w.play()
+		ready := 0
+		for i := range p.pods {
+			if p.pods[i].ready() {
+				ready++
+			}
+		}
+		if second < 30 && ready > 0 || second > 100 && ready != 3 {
+			t.Fatalf("after %d s %d serve", second, ready)
+		}
+	}
+	if r := p.seen(); len(r.started) != 3 || r.started[0] < 30 || r.ready != 3 {
+		t.Errorf("%+v, want three starts", r)
+	}
+}
+
+func TestPodsForWhichAPoolHasNoRoomWait(t *testing.T) {
+	w := (&Replay{Workloads: queues(), Pool: 60}).world()
+	w.places[0].scale(60, 1, false)
+	for range 60 {
+		w.play()
+		if used := w.used(); used > 60+1e-9 {
+			t.Fatalf("%v of 60 cores", used)
 		}
 	}
 }

@@ -13,11 +13,6 @@ const (
 	// tick is the simulation step, look the interval of decisions, both in seconds.
 	tick, look = 5, 15
 	day        = 86400
-	// podCores is the size of a pod in the day of ten services, in cores; the others bound what
-	// trimtab may choose.
-	podCores             = 1.0
-	leastCores, maxCores = 0.1, 2.0
-	maxPods              = 60
 	// spread is the standard deviation of variation that is faster than the recorded load: 4%,
 	// correlated over about a minute.
 	spread = 0.04
@@ -119,28 +114,6 @@ type world struct {
 	from int
 }
 
-// newWorld returns the world of the day of ten services.
-func newWorld(trace []float64, pool float64, seed uint64) *world {
-	w := &world{pool: pool, from: day}
-	all := Services()
-	for i := range all {
-		s := &all[i]
-		p := newPlace(s, rand.New(rand.NewPCG(seed, uint64(i))), truth{
-			load:    func(second float64) (float64, bool) { return s.Cores / s.Cost * s.at(trace, second), true },
-			perform: s.byFormula, spread: spread, queues: true, shares: true,
-		})
-		p.start(max(2, int(s.Cores)))
-		w.places = append(w.places, p)
-	}
-	return w
-}
-
-func newPlace(s *Service, rng *rand.Rand, t truth) *place {
-	return &place{Service: s, rng: rng, truth: t, request: podCores, score: Score{Service: s.Name, Served: 1, Needed: 1},
-		sizes:  replicas.Size{Min: leastCores, Max: maxCores, Step: 0.01},
-		counts: replicas.Count{Min: 1, Max: maxPods}}
-}
-
 // start adds n pods that serve already.
 func (p *place) start(n int) {
 	for range n {
@@ -148,13 +121,17 @@ func (p *place) start(n int) {
 	}
 }
 
-// at returns the recorded load at a second of the two days, interpolated linearly.
-func (s *Service) at(trace []float64, second float64) float64 {
-	n := float64(len(trace))
-	x := math.Mod(second/(2*day)*n+n-s.Shift*3600/(2*day)*n, n)
-	i := int(x)
-	a, b := trace[i%len(trace)], trace[(i+1)%len(trace)]
-	return a + (b-a)*(x-float64(i))
+// Service is one service.
+type Service struct {
+	Name string `json:"name"`
+	// Cost is the work of a request, in core-seconds; Latency and Fraction are the SLO; Variation
+	// is κ.
+	Cost      float64 `json:"cost_s"`
+	Latency   float64 `json:"latency_s"`
+	Fraction  float64 `json:"fraction"`
+	Variation float64 `json:"kappa"`
+	// Startup is the mean start time of a pod, in s.
+	Startup float64 `json:"startup_s"`
 }
 
 // byFormula returns the share of requests in time by the formula of the package.
@@ -377,4 +354,18 @@ func order(p *pod) float64 {
 
 func now(second int) time.Time {
 	return time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(second) * time.Second)
+}
+
+// late returns the share of requests that are late in n pods of a cores under that load.
+func (s *Service) late(n int, a, rate, backlog float64) float64 {
+	if n == 0 || a <= 0 {
+		return 1
+	}
+	total := float64(n) * a / s.Cost
+	rho := rate / total
+	if rho >= 1 || backlog > total*s.Latency {
+		return 1
+	}
+	wait := backlog / total // new requests wait this long for the backlog
+	return math.Min(1, rho*math.Exp(-s.Variation*(a/s.Cost-rate/float64(n))*(s.Latency-wait)))
 }

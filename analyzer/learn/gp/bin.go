@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
+	"github.com/trimtab/trimtab/analyzer/learn/walk"
 )
 
 const (

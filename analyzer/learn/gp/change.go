@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
+	"github.com/trimtab/trimtab/analyzer/learn/walk"
 )
 
 const (

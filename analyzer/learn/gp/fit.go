@@ -3,7 +3,7 @@ package gp
 import (
 	"math"
 
-	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
+	"github.com/trimtab/trimtab/analyzer/learn/walk"
 	"github.com/trimtab/trimtab/internal/num"
 )
 

@@ -2,7 +2,7 @@ package gp
 
 import (
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
+	"github.com/trimtab/trimtab/analyzer/learn/walk"
 )
 
 const (

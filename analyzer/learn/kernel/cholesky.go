@@ -6,57 +6,57 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// cholesky is the lower triangle L of a symmetric matrix A = L Lᵀ of n rows, row after row; what is
+// Cholesky is the lower triangle L of a symmetric matrix A = L Lᵀ of n rows, row after row; what is
 // above the diagonal is never read. gonum/mat has the same, but brings the whole of LAPACK into the
 // binary, where nothing else needs it.
-type cholesky struct {
-	n int
-	l []float64
+type Cholesky struct {
+	N int
+	L []float64
 }
 
-// row returns row i up to and without the diagonal, and the element on it.
-func (c cholesky) row(i int) ([]float64, float64) { return c.l[i*c.n : i*c.n+i], c.l[i*c.n+i] }
+// Row returns row i up to and without the diagonal, and the element on it.
+func (c Cholesky) Row(i int) ([]float64, float64) { return c.L[i*c.N : i*c.N+i], c.L[i*c.N+i] }
 
-// factorize replaces A, of which it reads the lower triangle, by L; false: A is not positive definite.
-func (c cholesky) factorize() bool {
-	for i := range c.n {
-		above, _ := c.row(i)
+// Factorize replaces A, of which it reads the lower triangle, by L; false: A is not positive definite.
+func (c Cholesky) Factorize() bool {
+	for i := range c.N {
+		above, _ := c.Row(i)
 		for j := range above {
-			row, diagonal := c.row(j)
+			row, diagonal := c.Row(j)
 			above[j] = (above[j] - floats.Dot(above[:j], row)) / diagonal
 		}
-		d := c.l[i*c.n+i] - floats.Dot(above, above)
+		d := c.L[i*c.N+i] - floats.Dot(above, above)
 		if !(d > 0) || math.IsInf(d, 1) {
 			return false
 		}
-		c.l[i*c.n+i] = math.Sqrt(d)
+		c.L[i*c.N+i] = math.Sqrt(d)
 	}
 	return true
 }
 
-// forward replaces x by L⁻¹ x.
-func (c cholesky) forward(x []float64) {
+// Forward replaces x by L⁻¹ x.
+func (c Cholesky) Forward(x []float64) {
 	for i := range x {
-		row, diagonal := c.row(i)
+		row, diagonal := c.Row(i)
 		x[i] = (x[i] - floats.Dot(row, x[:i])) / diagonal
 	}
 }
 
-// solve replaces x by A⁻¹ x.
-func (c cholesky) solve(x []float64) {
-	c.forward(x)
-	for i := c.n - 1; i >= 0; i-- {
-		row, diagonal := c.row(i)
+// Solve replaces x by A⁻¹ x.
+func (c Cholesky) Solve(x []float64) {
+	c.Forward(x)
+	for i := c.N - 1; i >= 0; i-- {
+		row, diagonal := c.Row(i)
 		x[i] /= diagonal
 		floats.AddScaled(x[:i], -x[i], row)
 	}
 }
 
-// logDet returns log |A|.
-func (c cholesky) logDet() float64 {
+// LogDet returns log |A|.
+func (c Cholesky) LogDet() float64 {
 	sum := 0.0
-	for i := range c.n {
-		_, diagonal := c.row(i)
+	for i := range c.N {
+		_, diagonal := c.Row(i)
 		sum += 2 * math.Log(diagonal)
 	}
 	return sum

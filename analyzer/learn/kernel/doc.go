@@ -32,9 +32,8 @@
 // "Gaussian Processes for Machine Learning" (2006), algorithm 2.1; D. Duvenaud,
 // H. Nickisch, C. Rasmussen, "Additive Gaussian Processes" (NIPS'11).
 //
-// The package chooses no allocation: see planner/endtoend. [Curve] is the same
-// regression over one coordinate, for comparison: production learns the curve of
-// one workload by learn/gp.
+// The package chooses no allocation: see planner/endtoend. learn/gp learns the curve of one
+// workload.
 //
 //	v, err := kernel.New(kernel.Config{Dimensions: 19, Level: 0.9})
 //	err = v.Observe([]float64{math.Log(8), …}, math.Log(p99))

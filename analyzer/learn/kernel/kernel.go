@@ -226,7 +226,7 @@ func (v *Vector) Section(x []float64, i int, at []float64) []trimtab.Band {
 		add[p], square[p] = 0, 0
 		for c, b := range v.Points[p].X {
 			if c != i {
-				add[p] += v.parts[c] * matern(math.Abs(x[c]-b)/v.config.Length)
+				add[p] += v.parts[c] * Matern(math.Abs(x[c]-b)/v.config.Length)
 				square[p] += (x[c] - b) * (x[c] - b)
 			}
 		}
@@ -237,7 +237,7 @@ func (v *Vector) Section(x []float64, i int, at []float64) []trimtab.Band {
 		k := v.room(0)
 		for p := range n {
 			d := math.Abs(at[j] - v.Points[p].X[i])
-			k[p] = v.mixed(add[p]+v.parts[i]*matern(d/v.config.Length), square[p]+d*d)
+			k[p] = v.mixed(add[p]+v.parts[i]*Matern(d/v.config.Length), square[p]+d*d)
 		}
 		out[j] = v.band(v.prior(x), k)
 	}
@@ -301,14 +301,14 @@ func (v *Vector) band(prior float64, k []float64) trimtab.Band {
 		mean += k[i] * f.alpha[i]
 	}
 	// var = k(x,x) − |L⁻¹ k|²
-	f.chol.forward(k)
+	f.chol.Forward(k)
 	variance := f.scale - floats.Dot(k, k)
 	d := v.z * math.Sqrt(math.Max(0, variance))
 	return trimtab.Band{Lower: mean - d, Mean: mean, Upper: mean + d}
 }
 
-// matern is the kernel of smoothness 5/2.
-func matern(r float64) float64 {
+// Matern is the kernel of smoothness 5/2.
+func Matern(r float64) float64 {
 	r *= math.Sqrt(5)
 	return (1 + r + r*r/3) * math.Exp(-r)
 }
@@ -318,7 +318,7 @@ func (v *Vector) covariance(a, b []float64) float64 {
 	add, square := 0.0, 0.0
 	for i, x := range a {
 		d := math.Abs(x - b[i])
-		add += v.parts[i] * matern(d/v.config.Length)
+		add += v.parts[i] * Matern(d/v.config.Length)
 		square += d * d
 	}
 	return v.mixed(add, square)
@@ -330,7 +330,7 @@ func (v *Vector) mixed(add, square float64) float64 {
 	if j == 0 {
 		return add
 	}
-	return j*matern(math.Sqrt(square)/v.config.JointLength) + (1-j)*add
+	return j*Matern(math.Sqrt(square)/v.config.JointLength) + (1-j)*add
 }
 
 // total adds what wanders, for reports so many apart.
@@ -346,7 +346,7 @@ func (v *Vector) total(k float64, apart int) float64 {
 type fit struct {
 	level, scale, noise float64
 	alpha               []float64
-	chol                cholesky
+	chol                Cholesky
 	likes               float64
 }
 
@@ -371,16 +371,16 @@ func (v *Vector) fitted() *fit {
 		return v.fit
 	}
 	rest, level := v.residuals()
-	k := cholesky{n, make([]float64, n*n)}
+	k := Cholesky{n, make([]float64, n*n)}
 	for i := range n {
 		for j := range i + 1 {
-			k.l[i*n+j] = v.total(v.covariance(v.Points[i].X, v.Points[j].X), v.Points[i].Last-v.Points[j].Last)
+			k.L[i*n+j] = v.total(v.covariance(v.Points[i].X, v.Points[j].X), v.Points[i].Last-v.Points[j].Last)
 		}
 	}
 	// Where rounding leaves no part to factor, nothing is known but the level.
-	v.fit = &fit{scale: 1, level: level, likes: math.Inf(-1), alpha: make([]float64, n), chol: cholesky{n, make([]float64, n*n)}}
+	v.fit = &fit{scale: 1, level: level, likes: math.Inf(-1), alpha: make([]float64, n), chol: Cholesky{n, make([]float64, n*n)}}
 	for i := range n {
-		v.fit.chol.l[i*n+i] = math.Inf(1)
+		v.fit.chol.L[i*n+i] = math.Inf(1)
 	}
 	for _, part := range []float64{0.003, 0.01, 0.03, 0.1, 0.3, 1, 3} {
 		if f := v.regress(k, rest, part); f != nil && f.likes > v.fit.likes {
@@ -428,22 +428,22 @@ func (v *Vector) residuals() (rest []float64, level float64) {
 //	s² = (restᵀ K'⁻¹ rest + guess) / (n + its weight)
 //
 // nil: K' cannot be factored.
-func (v *Vector) regress(k cholesky, rest []float64, part float64) *fit {
+func (v *Vector) regress(k Cholesky, rest []float64, part float64) *fit {
 	n := len(rest)
-	f := &fit{alpha: slices.Clone(rest), chol: cholesky{n, slices.Clone(k.l)}}
+	f := &fit{alpha: slices.Clone(rest), chol: Cholesky{n, slices.Clone(k.L)}}
 	for i := range n {
-		f.chol.l[i*n+i] += part/v.Points[i].Weight + 1e-9
+		f.chol.L[i*n+i] += part/v.Points[i].Weight + 1e-9
 	}
-	if !f.chol.factorize() {
+	if !f.chol.Factorize() {
 		return nil
 	}
-	f.chol.solve(f.alpha)
+	f.chol.Solve(f.alpha)
 	square := floats.Dot(f.alpha, rest)
 	f.scale = (square + guessWeight*guessScale) / (float64(n) + guessWeight)
 	f.noise = part * f.scale
 	off := math.Log(f.noise/guessNoise) / guessSpread
-	f.likes = -0.5 * (float64(n)*math.Log(f.scale) + square/f.scale + f.chol.logDet() + off*off)
+	f.likes = -0.5 * (float64(n)*math.Log(f.scale) + square/f.scale + f.chol.LogDet() + off*off)
 	floats.Scale(1/f.scale, f.alpha)
-	floats.Scale(math.Sqrt(f.scale), f.chol.l)
+	floats.Scale(math.Sqrt(f.scale), f.chol.L)
 	return f
 }

@@ -184,11 +184,12 @@ func (e *Environment) Next() learn.Observation {
 		return o
 	}
 	o.Requests = math.Max(1, math.Round(10*e.load*e.Scale))
-	o.Performance = binomial(e.Rand, int(o.Requests), p) / o.Requests
+	o.Performance = Binomial(e.Rand, int(o.Requests), p) / o.Requests
 	return o
 }
 
-func binomial(r *rand.Rand, n int, p float64) float64 {
+// Binomial draws how many of n requests are in time, each with probability p.
+func Binomial(r *rand.Rand, n int, p float64) float64 {
 	k := 0.0
 	for range n {
 		if r.Float64() < p {

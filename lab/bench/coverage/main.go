@@ -25,9 +25,9 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
 	"github.com/trimtab/trimtab/analyzer/learn/learntest"
+	"github.com/trimtab/trimtab/lab/bintree"
 )
 
 const level = 0.9
@@ -65,13 +65,13 @@ func run(s *settings) error {
 	if s.seeds < 1 || s.jobs < 1 {
 		return fmt.Errorf("run study: %d seeds on %d jobs: want at least 1", s.seeds, s.jobs)
 	}
-	study := learntest.Study{Drop: 0.7}
+	of := study{Drop: 0.7}
 	for _, v := range strings.Split(s.counts, ",") {
 		n, err := strconv.Atoi(v)
 		if err != nil {
 			return fmt.Errorf("read counts: %w", err)
 		}
-		study.Counts = append(study.Counts, n)
+		of.Counts = append(of.Counts, n)
 	}
 	curves, err := profiles(os.Getenv("TRIMTAB_DATA"))
 	if err != nil {
@@ -80,38 +80,38 @@ func run(s *settings) error {
 	curves = append(curves, append(learntest.Curves(), learntest.HardCurves()...)...)
 	curves = slices.DeleteFunc(curves, func(c learntest.Curve) bool { return !strings.Contains(c.Name, s.only) })
 	began := time.Now()
-	var all []learntest.Finding
+	var all []finding
 	done := 0
-	for ; done < s.seeds && (s.most == 0 || done == 0 || time.Since(began) < s.most); done += study.Seeds {
-		study.From, study.Seeds = uint64(1+done), min(batch, s.seeds-done)
-		if found := play(fresh, curves, study, s.jobs); all == nil {
+	for ; done < s.seeds && (s.most == 0 || done == 0 || time.Since(began) < s.most); done += of.Seeds {
+		of.From, of.Seeds = uint64(1+done), min(batch, s.seeds-done)
+		if found := play(fresh, curves, of, s.jobs); all == nil {
 			all = found
 		} else {
-			all = learntest.Join(all, found)
+			all = join(all, found)
 		}
-		fmt.Fprintf(os.Stderr, "%d of %d seeds, %v\n", done+study.Seeds, s.seeds, time.Since(began).Round(time.Second))
+		fmt.Fprintf(os.Stderr, "%d of %d seeds, %v\n", done+of.Seeds, s.seeds, time.Since(began).Round(time.Second))
 	}
-	fmt.Printf("%d seeds\n%s\n", done, learntest.FindingHeader())
+	fmt.Printf("%d seeds\n%s\n", done, header())
 	return judge(all)
 }
 
 // play runs a study of all curves, so many at a time.
-func play(fresh func() learn.Learner, curves []learntest.Curve, study learntest.Study, jobs int) []learntest.Finding {
-	all := make([][]learntest.Finding, len(curves))
+func play(fresh func() learn.Learner, curves []learntest.Curve, of study, jobs int) []finding {
+	all := make([][]finding, len(curves))
 	var group sync.WaitGroup
 	slots := make(chan struct{}, jobs)
 	for i, c := range curves {
 		group.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			all[i] = learntest.Uniform(fresh, c, study)
+			all[i] = of.of(fresh, c)
 		})
 	}
 	group.Wait()
 	return slices.Concat(all...)
 }
 
-func judge(all []learntest.Finding) error {
+func judge(all []finding) error {
 	low, wide, resets, rounds := 0, 0, 0, 0
 	least := 1.0
 	for _, f := range all {
@@ -122,13 +122,13 @@ func judge(all []learntest.Finding) error {
 		if f.Count > 0 && f.Width > 2 {
 			wide, mark = wide+1, mark+" WIDE"
 		}
-		if p := f.Likely(level); p < 1e-3 {
+		if p := f.likely(level); p < 1e-3 {
 			mark += fmt.Sprintf(" p=%.1g", p)
 		}
 		least = min(least, f.Share)
-		fmt.Println(f.Text() + mark)
+		fmt.Println(f.text() + mark)
 	}
-	last := map[string]learntest.Finding{}
+	last := map[string]finding{}
 	for _, f := range all {
 		if f.Count > last[f.Curve].Count {
 			last[f.Curve] = f

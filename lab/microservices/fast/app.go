@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/lab/microservices"
-	"github.com/trimtab/trimtab/sim"
 )
 
 const (
@@ -55,7 +55,7 @@ type class struct {
 
 // NewApp draws the work that a load brings.
 func NewApp(l *Load, seed uint64) *App {
-	a1, b1 := sim.Seed(seed, 0x66617374)
+	a1, b1 := lab.Seed(seed, 0x66617374)
 	r := rand.New(rand.NewPCG(a1, b1))
 	a := &App{Load: l, n: make([]float32, len(l.Rate)*ticks*steps)}
 	net := microservices.HotelReservation()

@@ -3,8 +3,8 @@ package fast
 import (
 	"math"
 
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/lab/baseline/quota"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // cgroup is one service: CFS bandwidth and a FIFO of work.
@@ -177,7 +177,7 @@ func (m *machine) share(t int, can, most float64) {
 	for i, g := range m.groups {
 		m.wants[i], m.weights[i] = g.demand(most), g.weight
 	}
-	given := sim.Share(can, m.wants, m.weights, m.given)
+	given := lab.Share(can, m.wants, m.weights, m.given)
 	for i, g := range m.groups {
 		if g.wait > 0 {
 			g.serve(t, m.given[i])

@@ -6,13 +6,14 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/lab/baseline/quota"
 	"github.com/trimtab/trimtab/sim"
 )
 
 // Experiment plays policies beside each other, on each load with each seed.
 type Experiment struct {
-	sim.Frame
+	lab.Frame
 	Run   []string
 	Loads []string
 	// Own are further loads; their names are not those of built-in ones.

@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/sim"
 )
 
 func experiment(seconds int, run []string, loads ...string) *Experiment {
-	return &Experiment{Run: run, Loads: loads, Seconds: seconds, Frame: sim.Frame{Seeds: 1, First: 7}, Pool: 160}
+	return &Experiment{Run: run, Loads: loads, Seconds: seconds, Frame: lab.Frame{Seeds: 1, First: 7}, Pool: 160}
 }
 
 func TestTheSameSeedsGiveTheSameBits(t *testing.T) {

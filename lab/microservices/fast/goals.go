@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // Goal is one of the goals G1 to G9 of the design, beside what its prototype reached.
@@ -130,7 +130,7 @@ func (a *Answer) g1() Goal {
 	k8s := func(c *Cell) bool { return !c.Burst && (c.Policy == K8sCPU || c.Policy == K8sCPUFast) }
 	s, t := a.against(smooth, cores, k8s), a.against(steps, cores, k8s)
 	alone := append(a.against(smooth, quotas, k8s), a.against(steps, quotas, k8s)...)
-	mean, worst, step := sim.Mean(s), most(s), most(t)
+	mean, worst, step := lab.Mean(s), most(s), most(t)
 	return Goal{ID: "G1", Demand: "cores over the best k8s-cpu or -fast: <= .80 in the mean of smooth loads, <= .85 each, <= .45 on steps",
 		Here:      fmt.Sprintf("%s (mean %s); steps %s; quotas alone %s", figures(s), figure(mean), figures(t), figures(alone)),
 		Prototype: ".80 .81 .80 .80; steps .36", Met: judged(mean <= g1Mean && worst <= g1Each && step <= g1Steps, mean, worst, step)}
@@ -184,7 +184,7 @@ func (a *Answer) g4() Goal {
 	if len(back) == 0 {
 		return g
 	}
-	m, q, all := sim.Quantile(back, 0.5), sim.Quantile(back, 0.95), slices.Max(back)
+	m, q, all := lab.Quantile(back, 0.5), lab.Quantile(back, 0.95), slices.Max(back)
 	g.Here = fmt.Sprintf("%.1f s, %.1f s, %.1f s (%d steps); %.2f%% late", m, q, all, len(back), 100*late)
 	g.Met = judged(m <= g4Median && q <= g4Most && all <= g4All && late <= lateGoal)
 	return g
@@ -201,11 +201,11 @@ func (a *Answer) g5() Goal {
 		if len(v) == 0 {
 			return math.NaN()
 		}
-		return sim.Mean(v)
+		return lab.Mean(v)
 	}
 	f, plain, w, c := mean(Fast, true), mean(Fast, false), mean(Weights, false), math.NaN()
 	if len(a.Captain) > 0 {
-		c = sim.Mean(a.Captain)
+		c = lab.Mean(a.Captain)
 	}
 	return Goal{ID: "G5", Demand: "least pool of three applications <= 1.15 x weights, <= .9 x captain's highest sum",
 		Here:      fmt.Sprintf("%s x used (without burst %s); weights %s, captain+burst %s", figure(f), figure(plain), figure(w), figure(c)),

@@ -8,7 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab/analyzer/learn"
 	"github.com/trimtab/trimtab/analyzer/learn/gp"
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // Learnt says whether a curve that is learnt with the loop on is right (goal G8): a
@@ -113,7 +113,7 @@ func (x *Experiment) learning(seed uint64, draw func(int) (float64, bool)) []rou
 
 // learn is the goal's experiment with one seed.
 func (x *Experiment) learn(seed uint64) []Learnt {
-	a, b := sim.Seed(seed, 0x6c6561726e)
+	a, b := lab.Seed(seed, 0x6c6561726e)
 	r := rand.New(rand.NewPCG(a, b))
 	rounds := x.learning(seed, func(n int) (float64, bool) {
 		return leastTimes * math.Pow(mostTimes/leastTimes, r.Float64()), n%frozenEvery == frozenEvery-1
@@ -201,7 +201,7 @@ func within(p *gp.Process, rounds []round, at func(*round) float64) bool {
 
 // slope is that of least squares.
 func slope(x, y []float64) float64 {
-	mx, my, xy, xx := sim.Mean(x), sim.Mean(y), 0.0, 0.0
+	mx, my, xy, xx := lab.Mean(x), lab.Mean(y), 0.0, 0.0
 	for i := range x {
 		xy, xx = xy+(x[i]-mx)*(y[i]-my), xx+(x[i]-mx)*(x[i]-mx)
 	}

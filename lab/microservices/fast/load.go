@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/sim"
 )
 
@@ -56,7 +57,7 @@ func Named(name string, seconds int, seed uint64) (*Load, error) {
 		}
 	case Steps:
 		l.Steps = true
-		a, b := sim.Seed(seed, 0x7374657073)
+		a, b := lab.Seed(seed, 0x7374657073)
 		r, left := rand.New(rand.NewPCG(a, b)), 0
 		for i := range l.Rate {
 			if left > 0 {

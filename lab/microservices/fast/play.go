@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
 )
 
 // hosts of the cluster, with so many CPUs each, or as many as their part of the pool.
@@ -27,7 +27,7 @@ func newCluster(apps []*App, pool float64, burst bool, seed uint64) *cluster {
 	for range hosts {
 		c.machines = append(c.machines, &machine{cpus: math.Max(hostCPUs, pool/hosts), capacity: pool / hosts})
 	}
-	a1, b1 := sim.Seed(seed, 0x7068617365)
+	a1, b1 := lab.Seed(seed, 0x7068617365)
 	r := rand.New(rand.NewPCG(a1, b1))
 	for _, a := range apps {
 		a.forget()
@@ -130,7 +130,7 @@ func (c *cluster) play(p policy, stop func() bool) *Result {
 	}
 	out.Refilled = refilled / used / float64(seconds-from/ticks)
 	out.Writes = writes / float64(len(c.groups)) / float64(seconds-from/ticks)
-	out.Quotas, out.Highest = sim.Mean(total)/used, sim.Quantile(total, 0.999)/used
+	out.Quotas, out.Highest = lab.Mean(total)/used, lab.Quantile(total, 0.999)/used
 	out.Cores = out.Quotas + out.Refilled
 	for _, a := range c.apps {
 		out.judge(a, from*steps)

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
 	"github.com/trimtab/trimtab/lab/baseline/quota"
 	"github.com/trimtab/trimtab/planner/local"
-	"github.com/trimtab/trimtab/sim"
 )
 
 // Names of policies; all but weights and oracle are played with burst, too. Weights is the
@@ -191,7 +191,7 @@ type fast struct {
 	budget  map[*App]float64
 	looks   []local.Look
 	found   []float64
-	watch   sim.Watch
+	watch   lab.Watch
 	ticks   int
 	longest time.Duration
 	spent   time.Duration
@@ -200,7 +200,7 @@ type fast struct {
 	frozen bool
 }
 
-func newFast(c *cluster, watch sim.Watch) *fast {
+func newFast(c *cluster, watch lab.Watch) *fast {
 	p := &fast{budget: map[*App]float64{}, watch: watch, times: 1}
 	for _, m := range c.machines {
 		p.hosts = append(p.hosts, local.New())
@@ -315,7 +315,7 @@ const (
 )
 
 func source(seed, stream uint64) *rand.Rand {
-	a, b := sim.Seed(seed, 0x746f776572, stream)
+	a, b := lab.Seed(seed, 0x746f776572, stream)
 	return rand.New(rand.NewPCG(a, b))
 }
 

@@ -1,4 +1,8 @@
-package kernel
+// Package ridge learns the curve of one workload by kernel ridge regression over one coordinate,
+// x = ln(a/l), as Cilantro (OSDI'23, section 6) does, for comparison: production learns by learn/gp.
+//
+//	l, err := ridge.New(0.9)
+package ridge
 
 import (
 	"fmt"
@@ -9,14 +13,14 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 	"github.com/trimtab/trimtab/internal/num"
 )
 
-// Curve is kernel ridge regression over one coordinate, x = ln(a/l), as the paper uses it for one
-// workload too. Reports are collected in at most 96 bins of x; older ones fade by one in 80
+// Curve is the learner. Reports are collected in at most 96 bins of x; older ones fade by one in 80
 // reports, so that a change is learnt. With neither sigma nor requests, the noise is that of
 // reports in one bin. Outside the visited range it only claims that performance does not fall
-// with x. It implements learn.Learner; make one with [NewCurve]. It is not safe for concurrent
+// with x. It implements learn.Learner; make one with [New]. It is not safe for concurrent
 // use.
 type Curve struct {
 	learn.Plain
@@ -56,13 +60,15 @@ const (
 	// repeats, as a share of its value.
 	guessShare = 0.1
 	mostNumber = 1e15
+	// mostX bounds the coordinate: it is a logarithm.
+	mostX = 1e3
 )
 
 var _ learn.Learner = (*Curve)(nil)
 
-// NewCurve returns a learner with bounds at a level in (0, 1) that has seen
+// New returns a learner with bounds at a level in (0, 1) that has seen
 // nothing.
-func NewCurve(level float64) (*Curve, error) {
+func New(level float64) (*Curve, error) {
 	if !(level > 0 && level < 1) {
 		return nil, trimtab.Invalidf("kernel: level %v: want a share in (0, 1)", level)
 	}
@@ -156,7 +162,7 @@ func (b bin) join(o bin) bin {
 type curveFit struct {
 	level, scale, length float64
 	alpha                []float64
-	chol                 cholesky
+	chol                 kernel.Cholesky
 	// bands are at the bins, made non-decreasing.
 	bands []trimtab.Band
 	likes float64
@@ -192,22 +198,22 @@ func (c *Curve) regress(length float64) *curveFit {
 		f.scale += d * d * b.Weight / weights
 	}
 	f.scale = math.Max(f.scale, 0.01*c.Top*c.Top+1e-9)
-	f.chol = cholesky{n, make([]float64, n*n)}
+	f.chol = kernel.Cholesky{N: n, L: make([]float64, n*n)}
 	for i, a := range c.Bins {
-		row, _ := f.chol.row(i)
+		row, _ := f.chol.Row(i)
 		for j := range row {
-			row[j] = f.scale * matern(math.Abs(a.X-c.Bins[j].X)/length)
+			row[j] = f.scale * kernel.Matern(math.Abs(a.X-c.Bins[j].X)/length)
 		}
-		f.chol.l[i*n+i] = f.scale*(1+1e-6) + a.Noise/(a.Weight*a.Weight)
+		f.chol.L[i*n+i] = f.scale*(1+1e-6) + a.Noise/(a.Weight*a.Weight)
 	}
 	f.alpha = make([]float64, n)
 	f.likes = math.Inf(-1)
-	if !f.chol.factorize() {
+	if !f.chol.Factorize() {
 		return f
 	}
 	copy(f.alpha, rest)
-	f.chol.solve(f.alpha)
-	f.likes = -0.5*floats.Dot(rest, f.alpha) - 0.5*f.chol.logDet()
+	f.chol.Solve(f.alpha)
+	f.likes = -0.5*floats.Dot(rest, f.alpha) - 0.5*f.chol.LogDet()
 	return f
 }
 
@@ -216,13 +222,13 @@ func (c *Curve) at(f *curveFit, x float64) trimtab.Band {
 	k := make([]float64, len(c.Bins))
 	mean := f.level
 	for i, b := range c.Bins {
-		v := f.scale * matern(math.Abs(x-b.X)/f.length)
+		v := f.scale * kernel.Matern(math.Abs(x-b.X)/f.length)
 		k[i] = v
 		mean += v * f.alpha[i]
 	}
 	variance := f.scale
 	if !math.IsInf(f.likes, -1) {
-		f.chol.forward(k) // var = k(x,x) − |L⁻¹ k|²
+		f.chol.Forward(k) // var = k(x,x) − |L⁻¹ k|²
 		variance -= floats.Dot(k, k)
 	}
 	d := c.z * math.Sqrt(math.Max(0, variance))
@@ -346,7 +352,7 @@ func (c *Curve) Restore(state []byte) error {
 	numbers := []float64{s.Top, s.Spread, s.Repeats}
 	for i, b := range s.Bins {
 		numbers = append(numbers, b.Y, b.Noise, b.Weight-leastWeight)
-		if !(math.Abs(b.X) <= most) || i > 0 && !(s.Bins[i-1].X <= b.X) {
+		if !(math.Abs(b.X) <= mostX) || i > 0 && !(s.Bins[i-1].X <= b.X) {
 			return trimtab.Invalidf("restore kernel: bin %d at %v", i, b.X)
 		}
 	}

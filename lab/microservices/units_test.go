@@ -1,4 +1,4 @@
-package endtoend
+package microservices
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-func drawProblem(t *rapid.T) *Problem {
+func drawProblem(t *rapid.T) *units {
 	n := rapid.IntRange(1, 4).Draw(t, "n")
-	p := &Problem{}
+	p := &units{}
 	least := 0
 	for range n {
 		low := rapid.IntRange(0, 3).Draw(t, "min")
@@ -27,7 +27,7 @@ func drawProblem(t *rapid.T) *Problem {
 }
 
 // all calls f with every allocation of p.
-func all(p *Problem, f func([]int)) {
+func all(p *units, f func([]int)) {
 	at := make([]int, len(p.Min))
 	var place func(i, left int)
 	place = func(i, left int) {
@@ -43,7 +43,7 @@ func all(p *Problem, f func([]int)) {
 	place(0, p.Units)
 }
 
-func inside(t *rapid.T, p *Problem, units []int) {
+func inside(t *rapid.T, p *units, units []int) {
 	sum := 0
 	for i, u := range units {
 		if u < p.Min[i] || u > p.Max[i] {
@@ -73,7 +73,7 @@ func TestASeparableCostIsSolvedExactlyWhateverItsCurves(t *testing.T) {
 			}
 			return s
 		}
-		got, err := p.Separable(cost)
+		got, err := p.separable(cost)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,14 +104,14 @@ func TestAscendNeverLeavesTheBoundsNorGetsWorseAndRepeatsItself(t *testing.T) {
 			return s
 		}
 		budget := rapid.IntRange(0, 300).Draw(t, "budget")
-		got := p.Ascend(p.Min, cost, budget, rand.New(rand.NewPCG(1, 2)))
+		got := p.ascend(p.Min, cost, budget, rand.New(rand.NewPCG(1, 2)))
 		if calls > budget {
 			t.Fatalf("%d evaluations of %d", calls, budget)
 		}
 		if cost(got) > cost(p.Min) {
 			t.Fatalf("%v is worse than the start", got)
 		}
-		if again := p.Ascend(p.Min, cost, budget, rand.New(rand.NewPCG(1, 2))); !slices.Equal(again, got) {
+		if again := p.ascend(p.Min, cost, budget, rand.New(rand.NewPCG(1, 2))); !slices.Equal(again, got) {
 			t.Fatalf("%v, then %v", got, again)
 		}
 		if budget < 300 {
@@ -140,23 +140,23 @@ func sumOf(a []int) (s int) {
 }
 
 func TestMalformedProblemsAreNamed(t *testing.T) {
-	good := func() *Problem {
-		return &Problem{Units: 4, Min: []int{1, 1}, Max: []int{3, 3}}
+	good := func() *units {
+		return &units{Units: 4, Min: []int{1, 1}, Max: []int{3, 3}}
 	}
 	for name, c := range map[string]struct {
-		spoil func(*Problem)
+		spoil func(*units)
 		want  error
 	}{
-		"no component":        {func(p *Problem) { p.Min = nil }, trimtab.ErrInvalid},
-		"a maximum is absent": {func(p *Problem) { p.Max = p.Max[:1] }, trimtab.ErrInvalid},
-		"max below min":       {func(p *Problem) { p.Max[0] = 0 }, trimtab.ErrInvalid},
-		"negative":            {func(p *Problem) { p.Min[0] = -1 }, trimtab.ErrInvalid},
-		"too many units":      {func(p *Problem) { p.Units = 1 << 30 }, trimtab.ErrInvalid},
-		"the minimums exceed": {func(p *Problem) { p.Units = 1 }, trimtab.ErrInfeasible},
+		"no component":        {func(p *units) { p.Min = nil }, trimtab.ErrInvalid},
+		"a maximum is absent": {func(p *units) { p.Max = p.Max[:1] }, trimtab.ErrInvalid},
+		"max below min":       {func(p *units) { p.Max[0] = 0 }, trimtab.ErrInvalid},
+		"negative":            {func(p *units) { p.Min[0] = -1 }, trimtab.ErrInvalid},
+		"too many units":      {func(p *units) { p.Units = 1 << 30 }, trimtab.ErrInvalid},
+		"the minimums exceed": {func(p *units) { p.Units = 1 }, trimtab.ErrInfeasible},
 	} {
 		p := good()
 		c.spoil(p)
-		if _, err := p.Separable(func(int, int) float64 { return 0 }); !errors.Is(err, c.want) {
+		if _, err := p.separable(func(int, int) float64 { return 0 }); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

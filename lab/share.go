@@ -1,4 +1,4 @@
-package sim
+package lab
 
 // Share divides an amount among those who want some of it, by weight: the weighted max-min
 // share, which generalised processor sharing gives at every instant, and the kernel's

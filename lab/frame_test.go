@@ -1,11 +1,11 @@
-package sim
+package lab
 
 import (
 	"errors"
 	"slices"
 	"testing"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/sim"
 )
 
 func TestEachRowIsPlayedOnceForEachSeed(t *testing.T) {
@@ -21,15 +21,15 @@ func TestEachRowIsPlayedOnceForEachSeed(t *testing.T) {
 func TestAStoppedExperimentTellsWhichRowsWereFinished(t *testing.T) {
 	stopped := false
 	f := Frame{Seeds: 2, Stop: func() bool { return stopped }}
-	f.Runner = func(n int, work func(int)) { InOrder(n-1, work) } // the last run never begins
+	f.Runner = func(n int, work func(int)) { sim.InOrder(n-1, work) } // the last run never begins
 	finished, err := f.Play(3, func(row, k int) error {
 		if stopped = row == 1; stopped {
-			return ErrStopped
+			return sim.ErrStopped
 		}
 		stopped = true
 		return nil
 	})
-	if !errors.Is(err, ErrStopped) || !slices.Equal(finished, []bool{true, false, false}) {
+	if !errors.Is(err, sim.ErrStopped) || !slices.Equal(finished, []bool{true, false, false}) {
 		t.Errorf("%v, %v", finished, err)
 	}
 }
@@ -50,16 +50,5 @@ func TestTheFirstRunThatFailedIsTheErrorOfTheExperiment(t *testing.T) {
 	})
 	if !errors.Is(err, first) || !slices.Equal(finished, []bool{true, false}) {
 		t.Errorf("%v, %v", finished, err)
-	}
-}
-
-func TestAnUnknownNameIsInvalidAndNamesTheKnownOnes(t *testing.T) {
-	err := Known("load", []string{"b", "c"}, []string{"a", "b"})
-	var unknown *UnknownError
-	if !errors.As(err, &unknown) || !errors.Is(err, trimtab.ErrInvalid) || unknown.Name != "c" || err.Error() != `load "c": unknown` || len(unknown.Known) != 2 {
-		t.Errorf("error %v", err)
-	}
-	if err := Known("load", []string{"a"}, []string{"a"}); err != nil {
-		t.Error(err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/learntest"
+	"github.com/trimtab/trimtab/lab/bintree"
 )
 
 const level = 0.9

@@ -1,4 +1,4 @@
-package learntest
+package main
 
 import (
 	"fmt"
@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/analyzer/learn"
+	"github.com/trimtab/trimtab/analyzer/learn/learntest"
 )
 
-// Study configures Uniform: reports of allocations drawn uniformly from the curve's range, one
+// study configures a study of one curve: reports of allocations drawn uniformly from the curve's range, one
 // draw per report, under a load that oscillates.
-type Study struct {
+type study struct {
 	// Seeds is the number of independent runs per curve, From the first seed.
 	Seeds int
 	From  uint64
@@ -23,8 +24,8 @@ type Study struct {
 	Drop float64
 }
 
-// Finding is the result for one curve at one count; a negative Count is that after the drop.
-type Finding struct {
+// finding is the result for one curve at one count; a negative Count is that after the drop.
+type finding struct {
 	Curve string
 	Count int
 	// Share of the range inside the band, the mean over the seeds and 200
@@ -44,7 +45,7 @@ type Finding struct {
 }
 
 // add adds the results of other seeds of the same study.
-func (f *Finding) add(o *Finding) {
+func (f *finding) add(o *finding) {
 	mine, theirs := float64(f.Trials), float64(o.Trials)
 	f.Share = (f.Share*mine + o.Share*theirs) / (mine + theirs)
 	f.Worst = min(f.Worst, o.Worst)
@@ -58,14 +59,14 @@ func (f *Finding) add(o *Finding) {
 }
 
 // width is the median over points of the mean over seeds.
-func (f *Finding) width() float64 {
+func (f *finding) width() float64 {
 	sorted := slices.Sorted(slices.Values(f.widths))
 	return sorted[points/2] / float64(f.Trials)
 }
 
-// Join adds up what several runs of a study, of other seeds, found of the same
+// join adds up what several runs of a study, of other seeds, found of the same
 // curves at the same counts.
-func Join(runs ...[]Finding) []Finding {
+func join(runs ...[]finding) []finding {
 	out := slices.Clone(runs[0])
 	for _, more := range runs[1:] {
 		for i := range out {
@@ -75,13 +76,13 @@ func Join(runs ...[]Finding) []Finding {
 	return out
 }
 
-// Likely returns the probability of at most Hits hits were the level exact.
-func (f Finding) Likely(level float64) float64 {
-	return Row{Hits: f.Hits, Trials: f.Trials}.Likely(level)
+// likely returns the probability of at most Hits hits were the level exact.
+func (f finding) likely(level float64) float64 {
+	return learntest.Row{Hits: f.Hits, Trials: f.Trials}.Likely(level)
 }
 
-// Text is one line of a table whose header is FindingHeader.
-func (f Finding) Text() string {
+// text is one line of a table whose header is header.
+func (f finding) text() string {
 	count := fmt.Sprint(f.Count)
 	if f.Count < 0 {
 		count = "drop"
@@ -89,21 +90,21 @@ func (f Finding) Text() string {
 	return fmt.Sprintf("%-16s %6s %6.3f %6.3f %6.2f %5d/%-5d %8d/%d", f.Curve, count, f.Share, f.Worst, f.Width, f.Hits, f.Trials, f.Changes, f.Rounds)
 }
 
-// FindingHeader is the head of a table of findings.
-func FindingHeader() string {
+// header is the head of a table of findings.
+func header() string {
 	return fmt.Sprintf("%-16s %6s %6s %6s %6s %11s %s", "curve", "count", "share", "worst", "width", "points", "  resets/rounds")
 }
 
 const points, drops = 200, 120
 
-// Uniform runs the study on one curve.
-func Uniform(fresh func() learn.Learner, c Curve, s Study) []Finding {
-	out := []Finding{}
+// of runs the study on one curve.
+func (s study) of(fresh func() learn.Learner, c learntest.Curve) []finding {
+	out := []finding{}
 	for _, n := range s.Counts {
-		out = append(out, Finding{Curve: c.Name, Count: n, Worst: 1, Trials: s.Seeds})
+		out = append(out, finding{Curve: c.Name, Count: n, Worst: 1, Trials: s.Seeds})
 	}
 	if s.Drop != 0 {
-		out = append(out, Finding{Curve: c.Name, Count: -drops, Worst: 1, Trials: s.Seeds})
+		out = append(out, finding{Curve: c.Name, Count: -drops, Worst: 1, Trials: s.Seeds})
 	}
 	for i := range out {
 		out[i].widths = make([]float64, points)
@@ -128,7 +129,7 @@ func Uniform(fresh func() learn.Learner, c Curve, s Study) []Finding {
 }
 
 type uniform struct {
-	curve   Curve
+	curve   learntest.Curve
 	factor  float64
 	rand    *rand.Rand
 	learner learn.Learner
@@ -152,7 +153,7 @@ func (u *uniform) report(n int) {
 			o.Performance = math.Max(0, p*(1+0.03*u.rand.NormFloat64()))
 		} else {
 			o.Requests = math.Max(1, math.Round(10*u.load))
-			o.Performance = binomial(u.rand, int(o.Requests), p) / o.Requests
+			o.Performance = learntest.Binomial(u.rand, int(o.Requests), p) / o.Requests
 		}
 		if err := u.learner.Observe(o); err != nil {
 			panic(err)
@@ -161,7 +162,7 @@ func (u *uniform) report(n int) {
 }
 
 // look adds one seed to f.
-func (u *uniform) look(f *Finding, seeds int) {
+func (u *uniform) look(f *finding, seeds int) {
 	share := 0.0
 	pick := u.rand.IntN(points)
 	since := u.n
@@ -171,7 +172,7 @@ func (u *uniform) look(f *Finding, seeds int) {
 	for i := range points {
 		x := u.curve.Low + (u.curve.High-u.curve.Low)*(float64(i)+0.5)/points
 		b, truth := u.learner.Predict(x*u.load, u.load), u.factor*u.curve.At(x)
-		if b.Lower <= truth+tiny && truth <= b.Upper+tiny {
+		if b.Lower <= truth+1e-9 && truth <= b.Upper+1e-9 {
 			share += 1.0 / points
 			if i == pick {
 				f.Hits++
@@ -197,44 +198,4 @@ func (u *uniform) plain(p float64, reports int) float64 {
 	}
 	c := z * z / (200 * n)
 	return 2 * math.Sqrt(c*(p*(1-p)+c/4)) / (1 + c)
-}
-
-// HardCurves returns curves that are hard for smooth models: jagged, in steps
-// large and small, and some that fall.
-func HardCurves() []Curve {
-	out := []Curve{
-		{Name: "early step", Low: 0.1, High: 2, At: func(x float64) float64 { return step(x, 0.2, 0.1, 0.9) }},
-		{Name: "late step", Low: 0.1, High: 2, At: func(x float64) float64 { return step(x, 1.7, 0.7, 0.99) }},
-		{Name: "low", Low: 0.1, High: 2, At: func(x float64) float64 { return 0.06 * x }},
-		{Name: "peak", Low: 0.1, High: 2, At: func(x float64) float64 { return 0.95 * math.Exp(-square(math.Log(x/0.7))) }},
-		{Name: "retrograde", Low: 1, High: 60, Rate: true, At: func(x float64) float64 { return 40 * x / (1 + 0.05*(x-1) + 0.002*x*(x-1)) }},
-		{Name: "dip", Low: 0.1, High: 2, At: func(x float64) float64 {
-			return 0.9*(1-math.Exp(-4*x)) - 0.15*math.Exp(-square((x-1.2)/0.15))
-		}},
-	}
-	for seed := range uint64(3) {
-		out = append(out, jagged(seed))
-	}
-	return out
-}
-
-func square(v float64) float64 { return v * v }
-
-// jagged rises by random steps at 40 random places.
-func jagged(seed uint64) Curve {
-	r := rand.New(rand.NewPCG(seed, 5))
-	at, rise, sum := [40]float64{}, [40]float64{}, 0.0
-	for i := range at {
-		at[i], rise[i] = 0.1+1.9*r.Float64(), square(r.ExpFloat64())
-		sum += rise[i]
-	}
-	return Curve{Name: fmt.Sprintf("jagged %d", seed), Low: 0.1, High: 2, At: func(x float64) float64 {
-		p := 0.2
-		for i := range at {
-			if x >= at[i] {
-				p += 0.78 * rise[i] / sum
-			}
-		}
-		return p
-	}}
 }

@@ -3,7 +3,7 @@ package bintree
 import (
 	"math"
 
-	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
+	"github.com/trimtab/trimtab/analyzer/learn/walk"
 )
 
 const (

@@ -5,13 +5,14 @@ package kubernetes
 import (
 	"testing"
 
-	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/lab"
+	"github.com/trimtab/trimtab/sim/kubernetes"
 )
 
 // One seed of the three whose mean is a fifth or more on each load.
 func TestTrimtabTakesAboutAFifthFewerCoreHoursThanTheBestThresholdsThatMissAsFewMinutes(t *testing.T) {
 	for _, name := range LoadNames() {
-		x := &Experiment{Load: name, Run: []string{Trimtab, HPA, KEDA}, Frame: sim.Frame{Seeds: 1, First: 1}}
+		x := &Experiment{Load: name, Run: []string{kubernetes.Trimtab, kubernetes.HPA, kubernetes.KEDA}, Frame: lab.Frame{Seeds: 1, First: 1}}
 		got, err := x.Play()
 		if err != nil {
 			t.Fatal(err)
@@ -26,7 +27,7 @@ func TestTrimtabTakesAboutAFifthFewerCoreHoursThanTheBestThresholdsThatMissAsFew
 }
 
 func TestInAPoolThatIsTooSmallFewerMinutesAreMissedThanUnderHPA(t *testing.T) {
-	x := &Experiment{Load: "nasa", Run: []string{Trimtab, HPA}, Thresholds: []float64{60}, Pool: 75, Frame: sim.Frame{Seeds: 1, First: 1}}
+	x := &Experiment{Load: "nasa", Run: []string{kubernetes.Trimtab, kubernetes.HPA}, Thresholds: []float64{60}, Pool: 75, Frame: lab.Frame{Seeds: 1, First: 1}}
 	got, err := x.Play()
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package endtoend
+package microservices
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Problem is one round's question, in whole units.
-type Problem struct {
+// units is one round's question, in whole units, whose cost is a function: that of a simulation.
+type units struct {
 	// Units is the capacity.
 	Units int
 	// Min and Max bound each component, 0 <= Min <= Max.
@@ -19,9 +19,9 @@ type Problem struct {
 
 const maxUnits = 4096
 
-// Validate returns an error that is trimtab.ErrInvalid for a malformed problem
+// validate returns an error that is trimtab.ErrInvalid for a malformed problem
 // and trimtab.ErrInfeasible when the minimums exceed the units.
-func (p *Problem) Validate() error {
+func (p *units) validate() error {
 	n := len(p.Min)
 	if n == 0 || len(p.Max) != n || p.Units < 0 || p.Units > maxUnits {
 		return trimtab.Invalidf("problem: %d units, %d minimums, %d maximums", p.Units, n, len(p.Max))
@@ -39,10 +39,11 @@ func (p *Problem) Validate() error {
 	return nil
 }
 
-// Separable returns the units of the least Σ cost(i, units); costs are not NaN. Ties go to fewer
-// units for later components. Errors are those of Validate.
-func (p *Problem) Separable(cost func(i, units int) float64) ([]int, error) {
-	if err := p.Validate(); err != nil {
+// separable returns the units of the least Σ cost(i, units), for costs of any shape but NaN, by
+// dynamic programming over components in O(n R max). Ties go to fewer
+// units for later components. Errors are those of validate.
+func (p *units) separable(cost func(i, units int) float64) ([]int, error) {
+	if err := p.validate(); err != nil {
 		return nil, err
 	}
 	n := len(p.Min)
@@ -75,10 +76,10 @@ func (p *Problem) Separable(cost func(i, units int) float64) ([]int, error) {
 	return out, nil
 }
 
-// Ascend returns units at least as good as start, which must be within bounds. It tries exchanges
+// ascend returns units at least as good as start, which must be within bounds. It tries exchanges
 // of 1, 2, 4 or 8 units between two components, and free units, in an order drawn from r, as long
 // as one in a sequence helps, with at most so many evaluations of cost.
-func (p *Problem) Ascend(start []int, cost func(units []int) float64, evaluations int, r *rand.Rand) []int {
+func (p *units) ascend(start []int, cost func(units []int) float64, evaluations int, r *rand.Rand) []int {
 	at := slices.Clone(start)
 	if evaluations < 1 {
 		return at

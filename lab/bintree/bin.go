@@ -1,6 +1,6 @@
 package bintree
 
-import "github.com/trimtab/trimtab/analyzer/learn/internal/walk"
+import "github.com/trimtab/trimtab/analyzer/learn/walk"
 
 // bin is a leaf: the reports whose log2(a/l) fell into one cell.
 type bin struct {

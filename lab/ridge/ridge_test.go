@@ -1,4 +1,4 @@
-package kernel_test
+package ridge_test
 
 import (
 	"errors"
@@ -7,13 +7,13 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/kernel"
 	"github.com/trimtab/trimtab/analyzer/learn/learntest"
+	"github.com/trimtab/trimtab/lab/ridge"
 )
 
 func curve(t testing.TB) learn.Learner {
 	t.Helper()
-	c, err := kernel.NewCurve(0.9)
+	c, err := ridge.New(0.9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestACurvesSnapshotGivesTheSameBits(t *testing.T) {
 			t.Fatalf("at %v: %+v and %+v", x, a.Predict(x, 20), b.Predict(x, 20))
 		}
 	}
-	other, err := kernel.NewCurve(0.8)
+	other, err := ridge.New(0.8)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestNonsenseTeachesACurveNothing(t *testing.T) {
 		}
 	}
 	for _, level := range []float64{0, 1, math.NaN()} {
-		if _, err := kernel.NewCurve(level); !errors.Is(err, trimtab.ErrInvalid) {
+		if _, err := ridge.New(level); !errors.Is(err, trimtab.ErrInvalid) {
 			t.Errorf("level %v: %v", level, err)
 		}
 	}

@@ -4,26 +4,24 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/lab"
+	"github.com/trimtab/trimtab/planner/replicas"
 	"github.com/trimtab/trimtab/sim"
 	"github.com/trimtab/trimtab/sim/autoscale"
-)
-
-// The policies.
-const (
-	Trimtab = "trimtab"
-	HPA     = "hpa"
-	KEDA    = "keda"
-	Oracle  = "oracle"
+	"github.com/trimtab/trimtab/sim/kubernetes"
 )
 
 // PolicyNames returns the policies that can be played.
-func PolicyNames() []string { return []string{Trimtab, HPA, KEDA, Oracle} }
+func PolicyNames() []string {
+	return []string{kubernetes.Trimtab, kubernetes.HPA, kubernetes.KEDA, kubernetes.Oracle}
+}
 
 // Experiment plays several policies with the same seeds.
 type Experiment struct {
-	sim.Frame
+	lab.Frame
 	// Load is one of [LoadNames].
 	Load string
 	Run  []string
@@ -53,7 +51,7 @@ type Summary struct {
 
 // ServiceResult is the result of one service.
 type ServiceResult struct {
-	Score
+	kubernetes.Score
 	// Threshold is the best threshold in hindsight, in percent; 0: the policy has none.
 	Threshold float64 `json:"threshold,omitempty"`
 }
@@ -82,7 +80,7 @@ type job struct {
 	policy    string
 	threshold float64
 	seed      int
-	scores    []Score
+	scores    []kubernetes.Score
 }
 
 // jobs returns all runs, threshold by threshold, seed by seed.
@@ -90,7 +88,7 @@ func (x *Experiment) jobs() []job {
 	var out []job
 	for _, name := range x.Run {
 		at := []float64{0}
-		if name == HPA || name == KEDA {
+		if name == kubernetes.HPA || name == kubernetes.KEDA {
 			at = x.thresholds()
 		}
 		for _, v := range at {
@@ -130,61 +128,44 @@ func (x *Experiment) Play() ([]Summary, error) {
 }
 
 func (x *Experiment) play(j *job, trace []float64) error {
-	pool := x.Pool
-	if pool == 0 {
-		pool = math.Inf(1)
-	}
-	w := newWorld(trace, pool, x.First+uint64(j.seed))
-	p, err := newPolicy(j, w)
+	r := x.replay(j, trace)
+	got, err := r.Play()
 	if err != nil {
 		return err
 	}
-	for w.second < 2*day {
-		if w.second%3600 == 0 && x.Stopped() {
-			return sim.ErrStopped
-		}
-		w.play()
-		if w.second%look == 0 {
-			seen := make([]report, len(w.places))
-			for i := range seen {
-				seen[i] = w.places[i].seen()
-			}
-			p.act(w, seen)
-		}
-	}
-	for _, q := range w.places {
-		j.scores = append(j.scores, q.score)
-	}
+	j.scores = got[0].Workloads
 	return nil
 }
 
-func newPolicy(j *job, w *world) (policy, error) {
-	switch j.policy {
-	case HPA:
-		return &hpas{words: func(*place) *HPAWords {
-			return &HPAWords{Min: 1, Max: maxPods, Targets: []Target{{Type: autoscale.Utilization, Value: j.threshold}}}
-		}}, nil
-	case KEDA: // the target is this percentage of the rate that a pod can serve
-		return &kedas{words: func(p *place) *KEDAWords {
-			return &KEDAWords{HPAWords: HPAWords{Min: 1, Max: maxPods, Targets: []Target{{Type: autoscale.External, Value: j.threshold / 100 * podCores / p.Cost, Load: true}}}}
-		}}, nil
-	case Oracle:
-		return oracle{}, nil
+// replay returns the two days of the services, of which the second is scored.
+func (x *Experiment) replay(j *job, trace []float64) *kubernetes.Replay {
+	r := &kubernetes.Replay{Run: []string{j.policy}, Interval: time.Minute, Learn: day * time.Second, Pool: x.Pool, Seed: x.First + uint64(j.seed), Runner: sim.InOrder, Stop: x.Stop}
+	begin := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	for _, s := range Services() {
+		hpa := kubernetes.HPAWords{Min: 1, Max: maxPods, Targets: []kubernetes.Target{{Type: autoscale.Utilization, Value: j.threshold}}}
+		// The target of KEDA is this percentage of the rate that a pod can serve.
+		keda := hpa
+		keda.Targets = []kubernetes.Target{{Type: autoscale.External, Value: j.threshold / 100 * podCores / s.Cost, Load: true}}
+		r.Workloads = append(r.Workloads, kubernetes.Recorded{Service: s.Service, Request: podCores, Replicas: max(2, int(s.Cores)),
+			Points: []kubernetes.Point{{At: begin.Add(time.Minute)}, {At: begin.Add(2 * day * time.Second)}},
+			Load:   func(second float64) float64 { return s.Cores / s.Cost * s.at(trace, second) },
+			Sizes:  replicas.Size{Min: leastCores, Max: maxCores, Step: 0.01}, Counts: replicas.Count{Min: 1, Max: maxPods},
+			HPA: hpa, KEDA: kubernetes.KEDAWords{HPAWords: keda}})
 	}
-	return newTrimtabs(w)
+	return r
 }
 
 // summarize picks the best thresholds in hindsight, and averages over seeds.
 func (x *Experiment) summarize(jobs []job) []Summary {
-	mean := map[string]map[float64][]Score{} // per service, by policy and threshold
+	mean := map[string]map[float64][]kubernetes.Score{} // per service, by policy and threshold
 	for _, name := range x.Run {
-		mean[name] = map[float64][]Score{}
+		mean[name] = map[float64][]kubernetes.Score{}
 	}
 	for i := range jobs {
 		j := &jobs[i]
 		of := mean[j.policy]
 		if of[j.threshold] == nil {
-			of[j.threshold] = make([]Score, len(j.scores))
+			of[j.threshold] = make([]kubernetes.Score, len(j.scores))
 		}
 		for k, s := range j.scores {
 			m := &of[j.threshold][k]
@@ -197,7 +178,7 @@ func (x *Experiment) summarize(jobs []job) []Summary {
 			m.Scaled, m.Resized = m.Scaled+s.Scaled/float64(x.Seeds), m.Resized+s.Resized/float64(x.Seeds)
 		}
 	}
-	own := mean[Trimtab][0]
+	own := mean[kubernetes.Trimtab][0]
 	var out []Summary
 	for _, name := range x.Run {
 		s := Summary{Policy: name, Served: 1, Needed: 2}
@@ -218,7 +199,7 @@ func (x *Experiment) summarize(jobs []job) []Summary {
 	}
 	for i := range out {
 		for k := range out {
-			if out[k].Policy == Trimtab && i != k {
+			if out[k].Policy == kubernetes.Trimtab && i != k {
 				saved := 1 - out[k].CoreHours/out[i].CoreHours
 				out[i].Saved = &saved
 			}
@@ -239,13 +220,13 @@ func (x *Experiment) total(s *Summary, jobs []job) {
 			}
 		}
 	}
-	m, h := sim.StatOf(missed), sim.StatOf(hours)
+	m, h := lab.StatOf(missed), lab.StatOf(hours)
 	s.Missed, s.MissedErr, s.CoreHours, s.CoreHoursErr = m.Mean, m.StdErr, h.Mean, h.StdErr
 }
 
 // best returns the result for the threshold with the fewest core-hours whose missed minutes are
 // within the budget, or else for that with the fewest missed minutes.
-func best(of map[float64][]Score, k int, budget float64) ServiceResult {
+func best(of map[float64][]kubernetes.Score, k int, budget float64) ServiceResult {
 	var out ServiceResult
 	found := false
 	for _, at := range slices.Sorted(maps.Keys(of)) {

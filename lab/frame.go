@@ -1,13 +1,15 @@
-package sim
+package lab
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/sim"
 )
+
+// Watch returns the time since some fixed moment. It never decreases.
+type Watch func() time.Duration
 
 // Frame has the common settings of all experiments. A row of an experiment is one policy, load or
 // setting; its runs differ in their seeds.
@@ -18,7 +20,7 @@ type Frame struct {
 	First uint64
 	// Runner plays the runs; nil: one after the other. Watch measures the time of decisions; nil:
 	// times are 0.
-	Runner Runner
+	Runner sim.Runner
 	Watch  Watch
 	// Done, if not nil, is called after each run, possibly concurrently.
 	Done func()
@@ -26,9 +28,6 @@ type Frame struct {
 	// run.
 	Stop func() bool
 }
-
-// ErrStopped is the error of a run or experiment that Stop ended.
-var ErrStopped = errors.New("stopped")
 
 // Stopped reports whether to end.
 func (f *Frame) Stopped() bool { return f.Stop != nil && f.Stop() }
@@ -44,7 +43,7 @@ func (f *Frame) Now() time.Duration {
 // Each calls work with 0 to n-1 through the runner.
 func (f *Frame) Each(n int, work func(i int)) {
 	if f.Runner == nil {
-		InOrder(n, work)
+		sim.InOrder(n, work)
 		return
 	}
 	f.Runner(n, work)
@@ -56,7 +55,7 @@ func (f *Frame) Each(n int, work func(i int)) {
 func (f *Frame) Play(rows int, play func(row, k int) error) (finished []bool, err error) {
 	errs := make([]error, rows*f.Seeds)
 	for i := range errs {
-		errs[i] = ErrStopped // unless it is played
+		errs[i] = sim.ErrStopped // unless it is played
 	}
 	f.Each(len(errs), func(i int) {
 		errs[i] = play(i/f.Seeds, i%f.Seeds)
@@ -69,32 +68,10 @@ func (f *Frame) Play(rows int, play func(row, k int) error) (finished []bool, er
 		finished = append(finished, !slices.ContainsFunc(row, failed))
 	}
 	if f.Stopped() {
-		return finished, fmt.Errorf("run experiment: %w", ErrStopped)
+		return finished, fmt.Errorf("run experiment: %w", sim.ErrStopped)
 	}
 	if i := slices.IndexFunc(errs, failed); i >= 0 {
 		return finished, errs[i]
 	}
 	return finished, nil
-}
-
-// UnknownError says that a name is not that of any policy, load or the like.
-type UnknownError struct {
-	What, Name string
-	Known      []string
-}
-
-// Error returns a message with the name.
-func (e *UnknownError) Error() string { return fmt.Sprintf("%s %.60q: unknown", e.What, e.Name) }
-
-// Unwrap returns trimtab.ErrInvalid.
-func (*UnknownError) Unwrap() error { return trimtab.ErrInvalid }
-
-// Known returns an *UnknownError for the first name that is not among the known ones.
-func Known(what string, names, known []string) error {
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return &UnknownError{what, name, known}
-		}
-	}
-	return nil
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/bintree"
 	"github.com/trimtab/trimtab/analyzer/learn/learntest"
+	"github.com/trimtab/trimtab/lab/bintree"
 )
 
 func TestBintreeIsALearner(t *testing.T) { learntest.Run(t, fresh) }

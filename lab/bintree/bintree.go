@@ -7,7 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn"
-	"github.com/trimtab/trimtab/analyzer/learn/internal/walk"
+	"github.com/trimtab/trimtab/analyzer/learn/walk"
 )
 
 const (
