@@ -84,7 +84,7 @@ integration: build ## race detector, a nats-server, a Prometheus and real sender
 RACE_PACKAGES := ./bus/... ./pipeline/... ./collector/... ./actuator/... ./console/... ./exporters/... ./agent/... ./gate ./internal/supervise ./internal/batch ./internal/site ./internal/client
 # Below these directories, the packages that have tests or cases which neither `make test` nor
 # `make kube` has. Many wait, so that four are tried at a time; the longest one comes first.
-INTEGRATION_BELOW := deploy console gate bus collector analyzer actuator planner internal/hostfs internal/e2e internal/trial dashboards lab/cilantro lab/microservices sim/kubernetes lab/bench/real lab/bench/interop
+INTEGRATION_BELOW := deploy console gate bus agent/grow collector analyzer actuator planner internal/hostfs internal/e2e internal/trial dashboards lab/cilantro lab/microservices sim/kubernetes lab/bench/real lab/bench/interop
 INTEGRATION_PACKAGES = $(filter-out ./actuator/kubernetes,$(shell grep -rlE --include=*.go '^//go:build integration|trial[.](Some|Main)' $(INTEGRATION_BELOW) | xargs -n1 dirname | sort -u | sed 's|^|./|'))
 # The others of cmd/trimtab need no tag, and ran in `make test`; those that ask trial.Some
 # for their number of cases tried a part of them there.

@@ -122,6 +122,9 @@ type Traits struct {
 	// called before the knob is journaled.
 	Weigh       func(cores float64) error
 	ReadyWeight func() error
+	// Reclaim has the kernel take memory away from the group, as much as it finds up to so many bytes, and
+	// sets nothing.
+	Reclaim func(bytes float64) error
 	// Shared is set if the amount is a share by weight of the parent group's quota.
 	Shared Shared
 	// WriteWith writes an amount and that of another knob of the same instance in one operation, or

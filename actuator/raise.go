@@ -48,6 +48,23 @@ func (a *Actuator) Raise(ctx context.Context, all []Raise) []Raised {
 	return out
 }
 
+// Reclaim returns what takes memory away from an instance, for a probe of what it needs, or why that may
+// not be done now: the conditions are those of a raise. It sets nothing, so that there is nothing to restore.
+// What it returns needs no lock, and may take as long as the kernel needs.
+func (a *Actuator) Reclaim(ctx context.Context, id trimtab.KnobID) (take func(bytes float64) error, refused string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	x := a.executor
+	h := x.knobs.find(x.config.here(id))
+	switch {
+	case h == nil:
+		return nil, "this host has no such knob"
+	case h.can.Reclaim == nil:
+		return nil, "memory of such a knob cannot be taken away for a while"
+	}
+	return h.can.Reclaim, x.noRaise(ctx, h)
+}
+
 // raise carries out one Raise.
 func (x *executor) raise(ctx context.Context, r *Raise) (done Raised) {
 	h := x.knobs.find(x.config.here(r.KnobID))

@@ -59,6 +59,9 @@ type memory struct {
 	Days    []accountDay `json:"days,omitempty"`
 	// Most is the highest limit that it had, in bytes.
 	Most float64 `json:"most_limit,omitempty"`
+	// Cache is how much page cache a probe found it to need, in bytes, and Probed when; zero: none did.
+	Cache  float64   `json:"cache,omitempty"`
+	Probed time.Time `json:"probed,omitzero"`
 	// usage is all memory of the group, with all of the page cache, in bytes; 0: it is not known. again has
 	// what was read again in the current minute, refaulted when that was last told.
 	usage     float64
@@ -100,6 +103,15 @@ func (x *memory) short(s *trimtab.Sample) bool {
 	return shortage.Of(&now, rise) != ""
 }
 
+// needed returns the part of a working set that counts: of page cache no more than the last probe found to be
+// needed, unless pages were read again since under its limit.
+func (x *memory) needed(s *trimtab.Sample) float64 {
+	if x.Probed.IsZero() || s.Time.Sub(x.Probed) > memoryGone || s.Time.Before(x.FloorEnds) || math.IsNaN(x.told.Anonymous) {
+		return s.Value
+	}
+	return min(s.Value, x.told.Anonymous+x.Cache)
+}
+
 // stale reports whether the working set is too old to be used.
 func (x *memory) stale(now time.Time) bool {
 	return now.Sub(x.Last) > max(memoryStale, min(3*x.every, memoryRare))
@@ -124,7 +136,7 @@ func (x *memory) refaults(at time.Time, rate float64) {
 // It ignores other samples.
 func (m *memories) observe(s *trimtab.Sample) bool {
 	switch s.Quantity {
-	case quantity.WorkingSet, quantity.MemoryUsage, quantity.MemoryAnonymous, quantity.MemoryLimit, quantity.OOMKills, quantity.MemoryHighEvents, quantity.MemoryMaxEvents, quantity.PressureMemorySome, quantity.Refaults:
+	case quantity.WorkingSet, quantity.MemoryUsage, quantity.MemoryAnonymous, quantity.MemoryNeeded, quantity.MemoryLimit, quantity.OOMKills, quantity.MemoryHighEvents, quantity.MemoryMaxEvents, quantity.PressureMemorySome, quantity.Refaults:
 	default:
 		return true
 	}
@@ -164,7 +176,7 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 			x.every = since
 		}
 		before := x.Last
-		x.Take(s.Time, s.Value)
+		x.Take(s.Time, x.needed(s))
 		x.count(before, x.Last)
 	case quantity.MemoryLimit:
 		limit := s.Value
@@ -178,6 +190,11 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 		x.refaults(s.Time, page*s.Value)
 	case quantity.OOMKills:
 		m.killed(x, s)
+	case quantity.MemoryNeeded:
+		x.Learner.Probed(s.Window.Duration(), s.Value)
+		if a := x.told.Anonymous; a >= 0 {
+			x.Probed, x.Cache = s.Time, max(0, s.Value-a)
+		}
 	}
 	return true
 }

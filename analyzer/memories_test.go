@@ -164,6 +164,29 @@ func TestPageCacheThatIsReadAgainIsNeededForADay(t *testing.T) {
 	}
 }
 
+func TestPageCacheThatAProbeDidNotMissIsNoNeedUntilPagesAreReadAgain(t *testing.T) {
+	r := &remembers{t, &memories{}, at(0)}
+	tell := func(use float64) quantity.MemoryNeed {
+		n := r.run("", 10*time.Minute, time.Minute, 600*mib, still(use))
+		r.tell("", quantity.MemoryAnonymous, 100*mib)
+		r.tell("", quantity.MemoryUsage, use)
+		return n
+	}
+	for range 150 {
+		tell(400 * mib)
+	}
+	tell(150 * mib)
+	r.observe(&trimtab.Sample{Workload: "w", Host: "h", Quantity: quantity.MemoryNeeded, Source: "probe", Time: r.now, Value: 150 * mib, Window: 1200})
+	tell(400 * mib)
+	if n := tell(400 * mib); n.Need > 151*mib || n.Use > 150*mib {
+		t.Errorf("it needs %v, uses %v", n.Need/mib, n.Use/mib)
+	}
+	r.tell("", quantity.OOMKills, 1)
+	if n := tell(400 * mib); n.Use != 400*mib {
+		t.Errorf("after a kill it uses %v", n.Use/mib)
+	}
+}
+
 // Version 1 tells nothing before it kills.
 func TestARiseThatReachesTheLimitIsAShortageBeforeIt(t *testing.T) {
 	for name, c := range map[string]struct {

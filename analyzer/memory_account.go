@@ -72,7 +72,7 @@ func (x *memory) validAccount() error {
 		return trimtab.Invalidf("account of memory: %d days, limit %d", len(x.Days), accountDays)
 	}
 	for i := range x.Days {
-		for _, v := range append(x.Days[i].Numbers(), x.Advised) {
+		for _, v := range append(x.Days[i].Numbers(), x.Advised, x.Cache) {
 			if !(v >= 0 && v <= math.MaxFloat64) {
 				return trimtab.Invalidf("account of memory: %v: want a finite number >= 0", v)
 			}

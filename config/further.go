@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/trimtab/trimtab"
 )
@@ -246,6 +247,10 @@ func (k *Knob) checkFurtherBounds(v *validator, where string) {
 			v.fail(at, "memory has no max", "write the most that each instance may have, such as max: 4GiB")
 		case k.Sized(p) && v.has(at+".default"):
 			v.fail(at+".default", "default where the pool shares no memory", "remove it: while nothing is known, the limit stays")
+		case k.Memory.Probe != 0 && (!k.Sized(p) || k.Cgroup == "" || k.Memory.Runtime != nil):
+			v.fail(at+".probe", "probe where trimtab does not size a cgroup by its use alone", "remove it: a probe needs a cgroup, no memory in the pool, and no runtime")
+		case k.Memory.Probe != 0 && (k.Memory.Probe < time.Hour || k.Memory.Probe > 30*24*time.Hour):
+			v.fail(at+".probe", fmt.Sprintf("probe is %v, want 1h to 720h", k.Memory.Probe), "write how often each instance is probed, such as 24h")
 		case !(k.Memory.Margin >= 0 && k.Memory.Margin <= 10):
 			v.fail(at+".margin", fmt.Sprintf("margin is %v, want 0 to 10", k.Memory.Margin), "write a part of the need, such as 0.1")
 		default:

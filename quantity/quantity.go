@@ -74,6 +74,9 @@ const (
 	MemoryAnonymous Quantity = "memory_anonymous"
 	MemorySwap      Quantity = "memory_swap"
 	MemoryLimit     Quantity = "memory_limit"
+	// MemoryNeeded is the memory with which a probe found it to do as well as with all that it had
+	// during the probe, whose length is the window, in bytes.
+	MemoryNeeded Quantity = "memory_needed"
 	// Refaults is how many pages per second it read again soon after they were reclaimed.
 	Refaults Quantity = "refaults"
 	// MemoryHighEvents is how often it was throttled at memory.high since the reading before,
@@ -106,7 +109,7 @@ func (q Quantity) Monitored() bool {
 	case LLCOccupancy, MemBWTotal, MemBWLocal,
 		PressureCPUSome, PressureCPUFull, PressureMemorySome, PressureMemoryFull, PressureIOSome, PressureIOFull,
 		CPI, MPKI, RPKI, TaskClock, ContextSwitches, PageFaults, Migrations, RunDelay, Remarks,
-		WorkingSet, MemoryUsage, MemoryAnonymous, MemorySwap, MemoryLimit, Refaults, MemoryHighEvents, MemoryMaxEvents, OOMEvents, OOMKills,
+		WorkingSet, MemoryUsage, MemoryAnonymous, MemorySwap, MemoryLimit, MemoryNeeded, Refaults, MemoryHighEvents, MemoryMaxEvents, OOMEvents, OOMKills,
 		Power, PowerLimit, Clock, Sent, Bandwidth, GPUUse, GPUMemory, GPUMemoryFree, GPUPower:
 		return true
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"strconv"
+	"syscall"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
@@ -39,7 +40,7 @@ type Memory struct {
 // Traits returns the optional abilities of this knob.
 func (k *Memory) Traits() actuator.Traits {
 	return actuator.Traits{Unit: func() string { return unitIs(&k.config) }, Location: k.Location, Status: k.Status, Floor: k.Floor,
-		Recall: k.Recall, Settle: k.Settle, Beside: k.Beside, TakesOver: takesOverMemory}
+		Recall: k.Recall, Settle: k.Settle, Beside: k.Beside, TakesOver: takesOverMemory, Reclaim: k.Reclaim}
 }
 
 // OpenMemory opens the root as Open does.
@@ -199,6 +200,18 @@ func (k *Memory) Write(ctx context.Context, a trimtab.Amount) error {
 		return k.lower(ctx, now, next)
 	}
 	return k.set(ctx, next)
+}
+
+// Reclaim has the kernel reclaim so many bytes from the group. That it finds fewer is no error.
+func (k *Memory) Reclaim(bytes float64) error {
+	err := k.Files.Write("memory.reclaim", strconv.FormatInt(int64(bytes), 10))
+	switch {
+	case errors.Is(err, syscall.EAGAIN):
+		return nil
+	case errors.Is(err, os.ErrNotExist):
+		return fmt.Errorf("reclaim from cgroup %s: its kernel has no memory.reclaim (version 2, Linux 5.19): %w", k.config.Path, trimtab.ErrUnsupported)
+	}
+	return err
 }
 
 // setLimit sets the limit; for a systemd unit it asks systemd.

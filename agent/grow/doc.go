@@ -3,8 +3,10 @@
 // within the operator's bounds, while a plan is in force, and within what the host has free. The planner
 // hears of it from the holding.
 //
-//	feed := grow.NewFeed()                                  // its Take is poll.Config.Seen
-//	err := grow.Run(ctx, actuator, feed, margins, metrics, logger)
+//	feed := grow.NewFeed() // its Take is poll.Config.Seen
+//	err := grow.Run(ctx, grow.Config{Knobs: actuator, Feed: feed, Margins: margins, Metrics: metrics, Logger: logger})
 //
-// The loop reads no file and uses no bus. It lowers nothing.
+// With Probes it also finds what instances need (planner/probe): it has the kernel reclaim memory step by
+// step, sets no limit, and tells the analyzer by the bus, which it needs for nothing else but the performance
+// of the probed. It lowers no limit.
 package grow

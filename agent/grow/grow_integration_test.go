@@ -131,7 +131,7 @@ func (r *rig) start() *rig {
 	ended := make(chan error, 2)
 	go func() { ended <- p.Run(ctx) }()
 	go func() {
-		ended <- Run(ctx, r.actuator, feed, map[string]float64{"w": 0.07}, r.set, slog.New(slog.NewTextHandler(t.Output(), nil)))
+		ended <- Run(ctx, Config{Knobs: r.actuator, Feed: feed, Margins: map[string]float64{"w": 0.07}, Metrics: r.set, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	}()
 	t.Cleanup(func() { stop(); <-ended; <-ended; p.Close() })
 	return r

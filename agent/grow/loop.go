@@ -10,6 +10,7 @@ import (
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
 	"github.com/trimtab/trimtab/agent"
+	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/collector/poll"
 	"github.com/trimtab/trimtab/internal/hostfs"
 	"github.com/trimtab/trimtab/internal/metric"
@@ -71,7 +72,7 @@ func readingsOf(groups []poll.Group, all []*trimtab.Sample) (out []shortage.Read
 		if !ok {
 			i, index[name] = len(out), len(out)
 			out = append(out, shortage.Unknown(name))
-			out[i].ID = ids[name]
+			out[i].ID, out[i].Host = ids[name], s.Host
 		}
 		if v := out[i].Field(s.Quantity); v != nil && s.Missing == "" {
 			*v = s.Value
@@ -101,9 +102,10 @@ func carried(old, now []shortage.Reading) []shortage.Reading {
 	return now
 }
 
-// raiser is the part of an actuator that the loop uses.
-type raiser interface {
+// knobs is the part of an actuator that the loop uses.
+type knobs interface {
 	Raise(ctx context.Context, all []actuator.Raise) []actuator.Raised
+	Reclaim(ctx context.Context, id trimtab.KnobID) (take func(bytes float64) error, refused string)
 }
 
 // done is one raise with its result.
@@ -127,22 +129,42 @@ type decision struct {
 // mostRefused bounds the refusals that are remembered, so that each is logged once.
 const mostRefused = 4096
 
-// Run raises limits until ctx ends. margins has the workloads whose limits may rise, each with how far
-// its limit is above its need, as a part of the need.
-func Run(ctx context.Context, a raiser, feed *Feed, margins map[string]float64, set *metric.Set, logger *slog.Logger) error {
-	return newLoop(a, feed, margins, set, logger).Run(ctx)
+// Config is what the loop works with.
+type Config struct {
+	Knobs knobs
+	Feed  *Feed
+	// Margins has the workloads whose limits may rise, each with how far its limit is above its need, as a
+	// part of the need. Probes has those whose instances are probed.
+	Margins map[string]float64
+	Probes  map[string]Probe
+	// Bus has the performance of those workloads, and is told what a probe found.
+	Bus     bus.Bus
+	Metrics *metric.Set
+	Logger  *slog.Logger
 }
 
-func newLoop(a raiser, feed *Feed, margins map[string]float64, set *metric.Set, logger *slog.Logger) *agent.Loop[look, *decision] {
-	rule := &shortage.Rule{Margin: func(workload string) (float64, bool) { m, ok := margins[workload]; return m, ok }}
+// Run raises limits, and probes, until ctx ends.
+func Run(ctx context.Context, c Config) error {
+	l, p := newLoop(&c)
+	if len(c.Probes) > 0 {
+		defer p.listen(ctx)()
+	}
+	defer p.stop()
+	return l.Run(ctx)
+}
+
+func newLoop(c *Config) (*agent.Loop[look, *decision], *prober) {
+	rule := &shortage.Rule{Margin: func(workload string) (float64, bool) { m, ok := c.Margins[workload]; return m, ok }}
+	p := &prober{of: c.Probes, knobs: c.Knobs, bus: c.Bus, logger: c.Logger, next: map[shortage.Name]due{}, performances: map[string]performance{}}
 	refused := map[shortage.Name]string{}
 	return &agent.Loop[look, *decision]{
-		Every: time.Second, Wake: feed.wake,
-		Look: func(context.Context, time.Time) look { at, all := feed.next(); return look{at, all} },
-		Decide: func(_ context.Context, _ time.Time, l look) *decision {
+		Every: time.Second, Wake: c.Feed.wake,
+		Look: func(context.Context, time.Time) look { at, all := c.Feed.next(); return look{at, all} },
+		Decide: func(ctx context.Context, now time.Time, l look) *decision {
 			if len(l.all) == 0 {
 				return &decision{}
 			}
+			p.round(ctx, now, l)
 			return &decision{raises: rule.Look(l.at, l.all)}
 		},
 		Act: func(ctx context.Context, _ time.Time, d *decision) {
@@ -153,7 +175,7 @@ func newLoop(a raiser, feed *Feed, margins map[string]float64, set *metric.Set, 
 			for i, r := range d.raises {
 				asks[i] = actuator.Raise{KnobID: trimtab.KnobID{Workload: r.Workload, Instance: r.Instance, Resource: trimtab.Memory}, To: r.To, Why: string(r.Cause)}
 			}
-			for i, came := range a.Raise(ctx, asks) {
+			for i, came := range c.Knobs.Raise(ctx, asks) {
 				d.done = append(d.done, done{d.raises[i], came})
 			}
 		},
@@ -166,14 +188,14 @@ func newLoop(a raiser, feed *Feed, margins map[string]float64, set *metric.Set, 
 				if r.Refused != "" {
 					result = "refused"
 				}
-				set.Counter("trimtab_memory_raises_total", r.Workload, string(r.Cause), result).Inc()
+				c.Metrics.Counter("trimtab_memory_raises_total", r.Workload, string(r.Cause), result).Inc()
 				if r.Refused != "" && refused[r.Name] != r.Refused {
-					logger.Warn("memory limit not raised", "workload", r.Workload, "instance", r.Instance, "short by", string(r.Cause), "why", r.Refused)
+					c.Logger.Warn("memory limit not raised", "workload", r.Workload, "instance", r.Instance, "short by", string(r.Cause), "why", r.Refused)
 				}
 				if refused[r.Name] = r.Refused; r.Refused == "" {
 					delete(refused, r.Name)
 				}
 			}
 		},
-	}
+	}, p
 }

@@ -34,6 +34,10 @@ func (a *asked) Raise(_ context.Context, all []actuator.Raise) []actuator.Raised
 	return out
 }
 
+func (a *asked) Reclaim(context.Context, trimtab.KnobID) (func(float64) error, string) {
+	return nil, a.refused
+}
+
 // samples are those of one instance of a workload, by quantity; a value below 0 is missing.
 func samples(workload, instance string, values map[quantity.Quantity]float64) (all []*trimtab.Sample) {
 	for q, v := range values {
@@ -48,7 +52,7 @@ func samples(workload, instance string, values map[quantity.Quantity]float64) (a
 
 func TestAnInstanceThatIsShortIsRaisedInTheSameRoundAndOthersAreNot(t *testing.T) {
 	a, feed, set := &asked{}, NewFeed(), metric.NewSet()
-	l := newLoop(a, feed, map[string]float64{"web": 0.07, "db": 0.07}, set, slog.New(slog.DiscardHandler))
+	l, _ := newLoop(&Config{Knobs: a, Feed: feed, Margins: map[string]float64{"web": 0.07, "db": 0.07}, Metrics: set, Logger: slog.New(slog.DiscardHandler)})
 	l.Round(t.Context(), time.Time{}) // nothing was read yet
 	full := map[quantity.Quantity]float64{quantity.WorkingSet: 99 << 20, quantity.MemoryAnonymous: 99 << 20, quantity.MemoryLimit: 100 << 20, quantity.MemoryMaxEvents: 3}
 	all := append(samples("web", "a", full), samples("stranger", "", full)...)
@@ -85,7 +89,7 @@ func TestEventsOfReadingsThatTheLoopMissedCount(t *testing.T) {
 func TestARefusalIsToldOnceUntilItChanges(t *testing.T) {
 	lines := 0
 	a, feed := &asked{refused: "no plan is in force"}, NewFeed()
-	l := newLoop(a, feed, map[string]float64{"w": 0}, metric.NewSet(), slog.New(counting{&lines}))
+	l, _ := newLoop(&Config{Knobs: a, Feed: feed, Margins: map[string]float64{"w": 0}, Metrics: metric.NewSet(), Logger: slog.New(counting{&lines})})
 	for i := range 3 {
 		feed.Take(nil, samples("w", "", map[quantity.Quantity]float64{quantity.WorkingSet: 99, quantity.MemoryLimit: 100, quantity.PressureMemorySome: 0.5}))
 		feed.at += time.Duration(i) * 2 * time.Second

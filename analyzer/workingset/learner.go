@@ -198,6 +198,32 @@ func (l *Learner) Refaulted(at time.Time, limit, most, again float64) {
 	l.Floor, l.FloorEnds = math.Max(l.Floor, math.Min(limit*(1+missed), most/(1+Margin))), at.Add(day)
 }
 
+// Probed records that within the time up to the last reading a probe took memory away, until the instance
+// used need bytes and missed none of the rest. Nothing that was used before needed more of itself than that
+// part of the use at the begin, but for uses that were higher than it by more than the margin.
+func (l *Learner) Probed(lasted time.Duration, need float64) {
+	began, use := number(l.Last.Add(-lasted), short), l.Use
+	for _, s := range l.Shorts {
+		if s.Number >= began {
+			use = math.Max(use, s.Most)
+		}
+	}
+	if !(need > 0 && need < use) {
+		return
+	}
+	lower := func(s *span) {
+		if s.Most <= use*(1+Margin) {
+			s.Most *= need / use
+		}
+	}
+	for i := range l.Shorts {
+		lower(&l.Shorts[i])
+	}
+	for i := range l.Hours {
+		lower(&l.Hours[i].span)
+	}
+}
+
 // starting reports whether a start is under way.
 func (l *Learner) starting(at time.Time) bool {
 	return !l.Started.IsZero() && at.Sub(l.Started) < startup

@@ -123,6 +123,28 @@ func TestAfterAKillMoreIsNeededThanTheLimit(t *testing.T) {
 	}
 }
 
+func TestWhatAProbeFoundHoldsForUsesThatWereNoHigherThanAtIt(t *testing.T) {
+	var l Learner
+	at := play(&l, begin, 30*time.Hour, time.Minute, constant(100))
+	l.Take(at, 60) // what is left when it ends
+	for _, need := range []float64{0, -1, math.NaN(), 100, 200} {
+		if l.Probed(5*time.Minute, need); need0(t, &l, at) != 100 {
+			t.Errorf("a probe that found %v counts", need)
+		}
+	}
+	if l.Probed(5*time.Minute, 60); need0(t, &l, at) != 60 {
+		t.Errorf("need %v", need0(t, &l, at))
+	}
+	var high Learner
+	at = play(&high, begin, 5*time.Hour, time.Minute, constant(200))
+	at = play(&high, at, 30*time.Hour, time.Minute, constant(100))
+	if high.Probed(5*time.Minute, 60); high.base(3, at) != 200 || high.base(0, at) != 100 {
+		t.Errorf("higher uses count as %v, the last one as %v", high.base(3, at), high.base(0, at))
+	}
+}
+
+func need0(t *testing.T, l *Learner, at time.Time) float64 { return need(t, l, at).Limit }
+
 func TestWithoutReadingsThereIsNoNeed(t *testing.T) {
 	var l Learner
 	if _, ok := l.Need(begin); ok {

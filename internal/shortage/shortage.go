@@ -76,11 +76,13 @@ type Name struct{ Workload, Instance string }
 // Reading is what one second shows of an instance. A value that is not known is NaN.
 type Reading struct {
 	Name
+	// Host is the one in its samples; "": they are of the whole workload.
+	Host string
 	// ID differs from that of an earlier instance of the same name; 0: it is not known.
 	ID uint64
-	// Use is the working set, Anonymous the part of it that no file backs, Swap what is swapped out, and
-	// Limit the limit in force, in bytes; Limit is +Inf if there is none.
-	Use, Anonymous, Swap, Limit float64
+	// Use is the working set, Usage all of its memory, Anonymous the part that no file backs, Swap what is
+	// swapped out, and Limit the limit in force, in bytes; Limit is +Inf if there is none.
+	Use, Usage, Anonymous, Swap, Limit float64
 	// Pressure is the share of time in which a task waited for memory. Refaults are pages a second.
 	Pressure, Refaults float64
 	// High, Max and Kills count since the previous reading how often the instance met memory.high, met
@@ -91,7 +93,7 @@ type Reading struct {
 // Unknown returns a reading of which nothing is known.
 func Unknown(n Name) Reading {
 	nan := math.NaN()
-	return Reading{Name: n, Use: nan, Anonymous: nan, Swap: nan, Limit: nan, Pressure: nan, Refaults: nan, High: nan, Max: nan, Kills: nan}
+	return Reading{Name: n, Use: nan, Usage: nan, Anonymous: nan, Swap: nan, Limit: nan, Pressure: nan, Refaults: nan, High: nan, Max: nan, Kills: nan}
 }
 
 // Field returns where a reading has a quantity; nil: nowhere.
@@ -99,6 +101,8 @@ func (s *Reading) Field(q quantity.Quantity) *float64 {
 	switch q {
 	case quantity.WorkingSet:
 		return &s.Use
+	case quantity.MemoryUsage:
+		return &s.Usage
 	case quantity.MemoryAnonymous:
 		return &s.Anonymous
 	case quantity.MemorySwap:

@@ -39,6 +39,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	if c.FreeMemory != nil {
 		margins = marginsOf(cfg)
 	}
+	probes := probesOf(cfg)
 	acts := cfg.Fast.Acts() && cfg.Pool.Resource() == trimtab.CPU && len(all) > 0
 	c.Fast = acts
 	above, no := knobs.Share(cfg, kinds, all, s.process.Host)
@@ -46,7 +47,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	if hasCluster(all) {
 		ofCluster(&c, cfg, cluster)
 	}
-	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), optionsOfCluster(cfg), podsOf(cfg), margins)
+	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), optionsOfCluster(cfg), podsOf(cfg), margins, probes)
 	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
 	own := turns{cfg.Pool.Name, locks, all, supervise.KeyOf(above, cfg.Fast.Acts(), cfg.Fast.Parent, cfg.Actuator.CgroupRoot)}
 	var heir *turns // the knobs of the actuator that replaces this one at a reload
@@ -70,7 +71,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("open actuator: %w", err), actuator.CloseTargets(c.Targets))
 		}
-		still := s.betweenRounds(ctx, a, acts, margins)
+		still := s.betweenRounds(ctx, a, acts, margins, probes)
 		s.process.Ready.Set("actuator", "")
 		h := pipeline.NewHealth(work)
 		b := s.beside.Orders(h.Bus(s.bus))
@@ -87,9 +88,9 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 }
 
 // betweenRounds runs the loops that move knobs between rounds: quotas, if moves, and the memory limits
-// of the workloads in margins. They are no parts of their own, since they must end before the actuator
+// of the workloads in margins, of which it probes some. They are no parts of their own, since they must end before the actuator
 // restores.
-func (s *stages) betweenRounds(ctx context.Context, a *actuator.Actuator, moves bool, margins map[string]float64) (still func() error) {
+func (s *stages) betweenRounds(ctx context.Context, a *actuator.Actuator, moves bool, margins map[string]float64, probes map[string]grow.Probe) (still func() error) {
 	var stops []func() error
 	if moves {
 		stops = append(stops, s.process.Background(ctx, "fast", func(ctx context.Context) error {
@@ -98,7 +99,7 @@ func (s *stages) betweenRounds(ctx context.Context, a *actuator.Actuator, moves 
 	}
 	if len(margins) > 0 {
 		stops = append(stops, s.process.Background(ctx, "memory", func(ctx context.Context) error {
-			return grow.Run(ctx, a, s.memory, margins, s.process.Metrics, s.process.Logger)
+			return grow.Run(ctx, grow.Config{Knobs: a, Feed: s.memory, Margins: margins, Probes: probes, Bus: s.bus, Metrics: s.process.Metrics, Logger: s.process.Logger})
 		}))
 	}
 	return func() (err error) {

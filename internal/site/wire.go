@@ -8,6 +8,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/actuator"
+	"github.com/trimtab/trimtab/agent/grow"
 	"github.com/trimtab/trimtab/analyzer"
 	"github.com/trimtab/trimtab/analyzer/contribution"
 	"github.com/trimtab/trimtab/analyzer/forecast"
@@ -318,6 +319,17 @@ func marginsOf(cfg *config.Config) map[string]float64 {
 	for i := range cfg.Workloads {
 		if w := &cfg.Workloads[i]; w.Knob.Sized(&cfg.Pool) {
 			all[w.Name] = w.Knob.Memory.Margin
+		}
+	}
+	return all
+}
+
+// probesOf returns the workloads whose instances are probed for the memory that they need.
+func probesOf(cfg *config.Config) map[string]grow.Probe {
+	all := map[string]grow.Probe{}
+	for i := range cfg.Workloads {
+		if w := &cfg.Workloads[i]; w.Knob.Memory != nil && w.Knob.Memory.Probe > 0 {
+			all[w.Name] = grow.Probe{Every: w.Knob.Memory.Probe, Target: w.SLO.Target()}
 		}
 	}
 	return all
