@@ -222,7 +222,7 @@ type MemoryBounds struct {
 	Margin float64 `yaml:"margin"`
 	// What it, or each instance, may be raised to while nothing is known of it. Left out: it keeps what it has.
 	Default Bytes `yaml:"default"`
-	// How often each instance is probed: memory is taken away in small steps, and it is seen whether it comes back, until what is needed is found. It costs what the instance then reads again. Needs cgroups of version 2 with memory.reclaim (Linux 5.19), and no memory in the pool. Left out: never.
+	// How often each instance is probed: memory is taken away in small steps, and it is seen whether it comes back, until what is needed is found. It costs what the instance then reads again. Needs cgroups of version 2 with memory.reclaim (Linux 5.19), and no memory in the pool; of a workload with an SLO also all stages in one process, as an agent of its own is not told whether the SLO holds. Left out: never.
 	Probe time.Duration `yaml:"probe"`
 	// Program that limits its own memory, with cgroup. Left out: none is told.
 	Runtime *MemoryRuntime `yaml:"runtime"`

@@ -76,7 +76,7 @@ func whoMay(row StreamInfo) who {
 		trimtab.KindSketch:   {[]Role{Analyzer}, []Role{Analyzer}},
 		trimtab.KindSample:   {[]Role{Collector, Agent}, []Role{Analyzer}},
 		trimtab.KindAlert:    {[]Role{Collector}, []Role{Planner}},
-		trimtab.KindEstimate: {[]Role{Analyzer}, []Role{Planner, Agent, Console}},
+		trimtab.KindEstimate: {[]Role{Analyzer}, []Role{Planner, Console}},
 		trimtab.KindPlan:     {[]Role{Planner}, []Role{Agent, Console}},
 		trimtab.KindPart:     {[]Role{Planner}, []Role{Agent}},
 		trimtab.KindOutcome:  {[]Role{Agent}, []Role{Planner, Console}},
