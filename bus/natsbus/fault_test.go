@@ -162,7 +162,8 @@ func TestAStoreThatIsAFileIsMovedAside(t *testing.T) {
 
 func TestAWipedServerIsFilledAnew(t *testing.T) {
 	t.Parallel()
-	b := open(t, Config{})
+	dir := t.TempDir()
+	b := open(t, Config{Dir: dir})
 	var named, alone atomic.Int64
 	for _, s := range []bus.Subscription{{Consumer: "planner"}, {}} {
 		n := &alone
@@ -178,6 +179,9 @@ func TestAWipedServerIsFilledAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !holdsStream(t, dir, "KV_leaders") {
+		t.Fatal("the files of a stream are elsewhere")
+	}
 	for round := range int64(3) {
 		if err := b.Publish(t.Context(), alertOf("w", "x")); err != nil {
 			t.Fatal(err)
@@ -192,10 +196,22 @@ func TestAWipedServerIsFilledAnew(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		// A stream that is made before the server has removed the files of the deleted one has its messages.
+		until(t, func() bool { return !holdsStream(t, dir, "KV_leaders") })
 		if _, _, err := k.Get(t.Context(), "p"); !errors.Is(err, bus.ErrNotFound) {
 			t.Errorf("got %v, want ErrNotFound from a bucket made anew", err)
 		}
 	}
+}
+
+// holdsStream reports whether a server keeps files of a stream in a directory.
+func holdsStream(t *testing.T, dir, name string) bool {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(storeDir(dir), "*", "streams", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(found) > 0
 }
 
 func until(t *testing.T, cond func() bool) {
