@@ -128,7 +128,7 @@ type Traits struct {
 	// Shared is set if the amount is a share by weight of the parent group's quota.
 	Shared Shared
 	// WriteWith writes an amount and that of another knob of the same instance in one operation, or
-	// neither; for a Shared knob, too. Its error is trimtab.ErrRefused if each may be written alone.
+	// neither, a Shared one as well. Its error is trimtab.ErrRefused if each may still be written alone.
 	WriteWith func(ctx context.Context, a trimtab.Amount, other Knob, b trimtab.Amount) error
 }
 

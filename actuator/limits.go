@@ -200,7 +200,8 @@ func (x *executor) turns(s *step) []*move {
 		case writes < most:
 			writes++
 		default:
-			later[m] = !refuse(m.result, fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, %d go out in this step, the most urgent first", pace, most))
+			later[m] = true
+			refuse(m.result, fmt.Sprintf("its turn has not come: the API server takes %.0f changes a second, %d go out in this step, the most urgent first", pace, most))
 			continue
 		}
 		now = append(now, m)

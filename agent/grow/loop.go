@@ -122,6 +122,7 @@ type look struct {
 
 // decision is what one round decides, and what came of it.
 type decision struct {
+	of     look
 	raises []shortage.Raise
 	done   []done
 }
@@ -160,14 +161,16 @@ func newLoop(c *Config) (*agent.Loop[look, *decision], *prober) {
 	return &agent.Loop[look, *decision]{
 		Every: time.Second, Wake: c.Feed.wake,
 		Look: func(context.Context, time.Time) look { at, all := c.Feed.next(); return look{at, all} },
-		Decide: func(ctx context.Context, now time.Time, l look) *decision {
+		Decide: func(_ context.Context, _ time.Time, l look) *decision {
 			if len(l.all) == 0 {
 				return &decision{}
 			}
-			p.round(ctx, now, l)
-			return &decision{raises: rule.Look(l.at, l.all)}
+			return &decision{of: l, raises: rule.Look(l.at, l.all)}
 		},
-		Act: func(ctx context.Context, _ time.Time, d *decision) {
+		Act: func(ctx context.Context, now time.Time, d *decision) {
+			if len(d.of.all) > 0 {
+				p.round(ctx, now, d.of)
+			}
 			if len(d.raises) == 0 {
 				return
 			}

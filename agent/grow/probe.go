@@ -48,6 +48,9 @@ type prober struct {
 	next map[shortage.Name]due
 	// now is the probe that is under way; nil: none is.
 	now *running
+	// busy says that memory is taken away, which the kernel may still do when a probe has ended.
+	taking sync.WaitGroup
+	busy   atomic.Bool
 	// performances are the newest ones of workloads, which the bus tells.
 	mu           sync.Mutex
 	performances map[string]performance
@@ -67,9 +70,7 @@ type running struct {
 	began time.Duration
 	last  time.Duration
 	step  probe.Probe
-	// taking says that memory is taken away; stopped ends that; failed is why it failed.
-	taking  sync.WaitGroup
-	busy    atomic.Bool
+	// stopped ends that memory is taken away; failed is why it failed.
 	stopped atomic.Bool
 	failed  atomic.Pointer[error]
 }
@@ -119,7 +120,7 @@ func (p *prober) round(ctx context.Context, now time.Time, l look) {
 		}
 		d.seen = l.at
 		p.next[r.Name] = d
-		if p.now == nil && l.at >= d.at {
+		if p.now == nil && l.at >= d.at && !p.busy.Load() {
 			p.next[r.Name] = due{l.at, l.at + every}
 			p.now = &running{of: r.Name, first: *r, began: l.at, last: l.at, step: probe.Probe{Budget: budget}}
 		}
@@ -168,21 +169,21 @@ func (p *prober) goOn(ctx context.Context, now time.Time, l look, r *shortage.Re
 		return
 	}
 	take, refused := p.knobs.Reclaim(ctx, trimtab.KnobID{Workload: r.Workload, Instance: r.Instance, Resource: trimtab.Memory})
-	if refused == "" && x.busy.Load() {
+	if refused == "" && p.busy.Load() {
 		refused = "the kernel has not finished the step before"
 	}
 	if refused != "" {
 		p.end(ctx, now, l, r, &probe.Result{Why: refused})
 		return
 	}
-	x.take(bytes, take)
+	p.take(x, bytes, take)
 }
 
 // take begins to take bytes away, in parts, until it is stopped.
-func (x *running) take(bytes float64, take func(bytes float64) error) {
-	x.busy.Store(true)
-	x.taking.Go(func() {
-		defer x.busy.Store(false)
+func (p *prober) take(x *running, bytes float64, take func(bytes float64) error) {
+	p.busy.Store(true)
+	p.taking.Go(func() {
+		defer p.busy.Store(false)
 		for ; bytes >= 1 && !x.stopped.Load(); bytes -= chunk {
 			if err := take(math.Min(bytes, chunk)); err != nil {
 				x.failed.Store(&err)
@@ -212,6 +213,6 @@ func (p *prober) end(ctx context.Context, now time.Time, l look, r *shortage.Rea
 func (p *prober) stop() {
 	if p.now != nil {
 		p.now.stopped.Store(true)
-		p.now.taking.Wait()
 	}
+	p.taking.Wait()
 }

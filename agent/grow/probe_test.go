@@ -16,6 +16,7 @@ import (
 	"github.com/trimtab/trimtab/actuator/cgroup"
 	"github.com/trimtab/trimtab/bus"
 	"github.com/trimtab/trimtab/internal/metric"
+	"github.com/trimtab/trimtab/internal/shortage"
 	"github.com/trimtab/trimtab/quantity"
 )
 
@@ -102,7 +103,7 @@ func (g *fakeGroup) second(more map[quantity.Quantity]float64) {
 	g.feed.at = g.at
 	g.round()
 	if g.prober.now != nil {
-		g.prober.now.taking.Wait()
+		g.prober.taking.Wait()
 	}
 	b, err := os.ReadFile(filepath.Join(g.dir, "g/memory.reclaim"))
 	if err != nil {
@@ -222,5 +223,22 @@ func TestAServiceWithAnSLOIsProbedOnlyWhileItsPerformanceIsKnown(t *testing.T) {
 	perform(0.9)
 	if g.second(nil); g.prober.now != nil {
 		t.Error("it misses its SLO, and the probe goes on")
+	}
+}
+
+func TestNoProbeBeginsWhileTheKernelStillTakesMemoryForTheLastOne(t *testing.T) {
+	n, kernel := shortage.Name{Workload: "w"}, make(chan struct{})
+	p := &prober{of: map[string]Probe{"w": {Every: time.Hour}}, logger: slog.New(slog.DiscardHandler), next: map[shortage.Name]due{n: {}}}
+	p.take(&running{}, 1, func(float64) error { <-kernel; return nil })
+	at := look{at: time.Hour, all: []shortage.Reading{shortage.Unknown(n)}}
+	if p.round(t.Context(), time.Unix(0, 0), at); p.next[n].at != 0 {
+		t.Error("another probe began")
+	}
+	close(kernel)
+	if p.stop(); p.busy.Load() {
+		t.Error("the end does not wait for the kernel")
+	}
+	if p.round(t.Context(), time.Unix(0, 0), at); p.next[n].at != 2*time.Hour {
+		t.Error("none begins afterwards")
 	}
 }
