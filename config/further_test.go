@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 )
 
