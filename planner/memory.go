@@ -49,7 +49,7 @@ func (r limiting) memory() {
 		all = append(all, s)
 		g.Workloads = append(g.Workloads, guard.Workload{
 			Name: w.Name, Now: now, Target: to, Want: to, Advice: !acts(s),
-			Fresh:   s.size.Learnt && !held(w) && !measured.Misses(w.Estimate, w.SLO),
+			Fresh:   s.size.Learnt && !w.Unobserved() && !measured.Misses(w.Estimate, w.SLO),
 			Missing: to > now, Meets: true, Changed: to > now,
 			Firing: w.Loan.Fires(), Last: w.History.Sized[s.knob.KnobID],
 		})
@@ -74,10 +74,6 @@ func (r limiting) memory() {
 func (p *Planner) sizesMemory() bool {
 	return slices.ContainsFunc(p.workloads, func(w *allocation.Workload) bool { return w.Memory != nil })
 }
-
-// held reports whether what its SLO is about is not known: neither its load nor its performance counts where
-// it has none.
-func held(w *allocation.Workload) bool { return w.SLO > 0 && w.Estimate.Hold != nil }
 
 // acts reports whether a limit is written.
 func acts(s sized) bool { return s.of.Mode == trimtab.Act && s.knob.Held.ReadOnly == "" }

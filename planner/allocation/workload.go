@@ -82,6 +82,9 @@ func NewStates(c *Config, resources []pool.Resource) []*State {
 	return states
 }
 
+// Unobserved reports whether its estimate lacks what its SLO is about; without an SLO nothing is lacking.
+func (w *Workload) Unobserved() bool { return w.SLO > 0 && w.Estimate.Hold != nil }
+
 // Lent returns how much of its allocation was lent for alerts that are over, and may be taken back.
 func (w *Workload) Lent(resource int, has float64) float64 {
 	if resource > 0 {
