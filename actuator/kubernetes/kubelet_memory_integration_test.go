@@ -32,7 +32,7 @@ spec:
 func TestARealKubeletSizesMemoryInPlaceAndTellsOfAKill(t *testing.T) {
 	r := startReal(t, func(r *kubetest.Real) {
 		r.Node()
-		r.RunHere(1, `{requests: {cpu: 100m, memory: 64Mi}, limits: {cpu: 1, memory: 64Mi}}`)
+		r.RunHere(1, `{requests: {cpu: 1, memory: 64Mi}, limits: {cpu: 1, memory: 64Mi}}`) // a core, so that what takes memory is not throttled
 		r.Apply(fmt.Sprintf(hidden, kubetest.NodeName, kubetest.LabImage))
 	})
 	r.of.WorkingSet = func(*kube.Pod, string) (float64, bool) { return float64(r.used(t)), true }
