@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ type Limit struct {
 func (l *Limit) Traits() actuator.Traits {
 	return actuator.Traits{
 		Pace: l.from.pace(), Location: l.Location, Effective: l.Effective, Hopeless: l.Hopeless, Version: l.Version, Mark: l.Mark,
-		Status: l.Status, Floor: l.Floor, TakesOver: l.TakesOver, Restore: l.Restore, WriteWith: l.WriteWith,
+		Status: l.Status, Floor: l.Floor, TakesOver: l.TakesOver, Restore: l.Restore, WriteWith: l.WriteWith, SetBy: l.SetBy,
 	}
 }
 
@@ -162,6 +163,17 @@ func (l *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
 }
 
 func (l *Limit) generationOf(p *kube.Pod) int64 { return p.Generation - l.from.own(p.UID) }
+
+// field is the name of the value in [kube.Managers].
+func (l *Limit) field() string { return l.at.Container + "/" + l.at.Resource }
+
+// SetBy returns who resized the container last, as managedFields had it at the last read.
+func (l *Limit) SetBy() string {
+	if l.seen == nil {
+		return ""
+	}
+	return l.seen.SetBy(l.field())
+}
 
 // Version returns the generation of the pod at the last read.
 func (l *Limit) Version() string {
@@ -389,7 +401,7 @@ func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 	if err != nil {
 		return err
 	}
-	if other != "" {
+	if other = cmp.Or(other, p.HeldBy(l.field(), l.rules.TakeOver)); other != "" {
 		return readOnly(other)
 	}
 	return paused(w, l.at.Workload)
