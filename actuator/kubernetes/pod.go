@@ -28,6 +28,18 @@ type location struct {
 	Request bool `json:"-"`
 }
 
+// field is the name of the value in [kube.Managers].
+func (at *location) field() string { return at.Container + "/" + at.Resource }
+
+// setBy returns who resized the container last, as managedFields of the pod have it; "": it is not
+// known, nor is the pod.
+func (at *location) setBy(p *kube.Pod) string {
+	if p == nil {
+		return ""
+	}
+	return p.SetBy(at.field())
+}
+
 // Limit is the limit of one resource of one container of one pod, or, as part of a [Request], its
 // request.
 type Limit struct {
@@ -54,7 +66,8 @@ type Limit struct {
 func (l *Limit) Traits() actuator.Traits {
 	return actuator.Traits{
 		Pace: l.from.pace(), Location: l.Location, Effective: l.Effective, Hopeless: l.Hopeless, Version: l.Version, Mark: l.Mark,
-		Status: l.Status, Floor: l.Floor, TakesOver: l.TakesOver, Restore: l.Restore, WriteWith: l.WriteWith, SetBy: l.SetBy,
+		Status: l.Status, Floor: l.Floor, TakesOver: l.TakesOver, Restore: l.Restore, WriteWith: l.WriteWith,
+		SetBy: func() string { return l.at.setBy(l.seen) },
 	}
 }
 
@@ -163,17 +176,6 @@ func (l *Limit) Read(ctx context.Context) (trimtab.Amount, error) {
 }
 
 func (l *Limit) generationOf(p *kube.Pod) int64 { return p.Generation - l.from.own(p.UID) }
-
-// field is the name of the value in [kube.Managers].
-func (l *Limit) field() string { return l.at.Container + "/" + l.at.Resource }
-
-// SetBy returns who resized the container last, as managedFields had it at the last read.
-func (l *Limit) SetBy() string {
-	if l.seen == nil {
-		return ""
-	}
-	return l.seen.SetBy(l.field())
-}
 
 // Version returns the generation of the pod at the last read.
 func (l *Limit) Version() string {
@@ -401,7 +403,7 @@ func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 	if err != nil {
 		return err
 	}
-	if other = cmp.Or(other, p.HeldBy(l.field(), l.rules.TakeOver)); other != "" {
+	if other = cmp.Or(other, p.HeldBy(l.at.field(), l.rules.TakeOver)); other != "" {
 		return readOnly(other)
 	}
 	return paused(w, l.at.Workload)
