@@ -103,6 +103,67 @@ func (r *Real) GroupsOf(container string) (all []string) {
 	return all
 }
 
+// GroupFile finds the first of some files that there is in a group of a pod's container.
+func (r *Real) GroupFile(pod Object, names ...string) string {
+	r.t.Helper()
+	status := Sub(pod, "status")["containerStatuses"].([]any)[0].(Object)
+	_, id, _ := strings.Cut(fmt.Sprint(status["containerID"]), "://")
+	for _, group := range r.GroupsOf(id) {
+		for _, name := range names {
+			if file := filepath.Join(group, name); readable(file) {
+				return file
+			}
+		}
+	}
+	r.t.Fatalf("container %s has none of %q", id, names)
+	return ""
+}
+
+func readable(file string) bool {
+	_, err := os.ReadFile(file)
+	return err == nil
+}
+
+// ReadGroup returns the content of the file that [Real.GroupFile] finds.
+func (r *Real) ReadGroup(pod Object, names ...string) string {
+	r.t.Helper()
+	b, err := os.ReadFile(r.GroupFile(pod, names...))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return strings.TrimSpace(string(b))
+}
+
+// Killed tells when the kernel has killed a process of a pod's container, to 5 ms.
+func (r *Real) Killed(pod Object) <-chan time.Time {
+	r.t.Helper()
+	file, at := r.GroupFile(pod, "memory.events", "memory.oom_control"), make(chan time.Time, 1)
+	go func() {
+		for r.t.Context().Err() == nil {
+			b, err := os.ReadFile(file)
+			if err != nil || !strings.Contains(string(b), "oom_kill 0") { // a group whose processes are gone is removed
+				at <- time.Now()
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	return at
+}
+
+// Takes has a pod's container allocate 100 MiB, and keep them.
+func (r *Real) Takes(pod Object) {
+	r.t.Helper()
+	for _, line := range strings.Fields(r.ReadGroup(pod, "cgroup.procs")) {
+		if pid, err := strconv.Atoi(line); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGUSR1) // its use tells
+		}
+	}
+}
+
+// KubeletCA is a file with the authority that the kubelet of [Real.Node] made for its own certificate.
+func (r *Real) KubeletCA() string { return filepath.Join(r.dir, "kubelet/pki/kubelet.crt") }
+
 // keepSysctls restores the sysctls that the kubelet sets for the whole host.
 func (r *Real) keepSysctls() {
 	for _, name := range []string{"vm/overcommit_memory", "vm/panic_on_oom", "kernel/panic", "kernel/panic_on_oops"} {
