@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/trimtab/trimtab/lab/kubernetes"
 )
 
 // onCluster runs `trimtab-lab sim kubernetes` and returns its exit code and what it printed.
@@ -42,5 +45,19 @@ func TestAMistakeInWhatKubernetesShallPlayIsToldWithWhatToDo(t *testing.T) {
 		if code == 0 || !strings.Contains(said, c.want) {
 			t.Errorf("%s: exit code %d, %s: want %q", c.args, code, said, c.want)
 		}
+	}
+}
+
+func TestKubernetesTellsOfEachFigureThatIsAskedWhetherItIsMet(t *testing.T) {
+	t.Parallel()
+	part := kubernetesPart{Policies: []kubernetes.Summary{{Policy: "trimtab", CoreHours: 70, Missed: 3, Nodes: 9, Resizes: 5}, {Policy: "eks", CoreHours: 100, Missed: 2, Nodes: 10}, {Policy: "vpa", CoreHours: 80, Missed: 4, Nodes: 10}}}
+	text := strings.Join(part.asked(), "\n")
+	for _, want := range []string{"of eks +0.70 of at most 0.75: met", "of vpa +0.88 of at most 0.80: missed", "beside eks +3.00 of at most 2.00: missed", "beside vpa +3.00 of at most 4.00: met", "nodes, .* 0.90 of at most 0.85: missed", "day +5.00 of at most 4.00: missed", "quiet hour +0.00 of at most 0.00: met"} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("%s\nwant %q", text, want)
+		}
+	}
+	if part.Policies = part.Policies[:2]; part.asked() != nil {
+		t.Error("it compares with what was not played")
 	}
 }
