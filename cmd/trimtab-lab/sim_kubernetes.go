@@ -103,27 +103,54 @@ func (a *kubernetesAnswer) text(w io.Writer) {
 				fmt.Sprintf("%.1f", s.Resizes), fmt.Sprintf("%.1f", s.Quiet), advice, fmt.Sprintf("%.1f", s.Nodes)})
 		}
 		cli.Table(w, rows)
-		for _, text := range p.asked() {
+		for _, text := range asked("on "+p.Load, p.Policies) {
+			fmt.Fprintln(w, text)
+		}
+	}
+	if len(a.Loads) > 1 {
+		for _, text := range asked("on all loads", a.together()) {
 			fmt.Fprintln(w, text)
 		}
 	}
 }
 
+// together adds up the loads: sums, but means of resizes and the latest first advice.
+func (a *kubernetesAnswer) together() []kubernetes.Summary {
+	var all []kubernetes.Summary
+	for i := range a.Loads {
+		for k, s := range a.Loads[i].Policies {
+			if i == 0 {
+				all = append(all, kubernetes.Summary{Policy: s.Policy, Advice: s.Advice})
+			}
+			t := &all[k]
+			t.Missed, t.CoreHours, t.Nodes = t.Missed+s.Missed, t.CoreHours+s.CoreHours, t.Nodes+s.Nodes
+			t.Resizes += s.Resizes / float64(len(a.Loads))
+			if hours := t.QuietHours + s.QuietHours; hours > 0 {
+				t.Quiet, t.QuietHours = (t.Quiet*t.QuietHours+s.Quiet*s.QuietHours)/hours, hours
+			}
+			if t.Advice != nil && (s.Advice == nil || *s.Advice > *t.Advice) {
+				t.Advice = s.Advice
+			}
+		}
+	}
+	return all
+}
+
 // asked compares each way to play trimtab with what is asked of its requests.
-func (p *kubernetesPart) asked() (out []string) {
+func asked(where string, policies []kubernetes.Summary) (out []string) {
 	of := func(name string) *kubernetes.Summary {
-		i := slices.IndexFunc(p.Policies, func(s kubernetes.Summary) bool { return s.Policy == name })
+		i := slices.IndexFunc(policies, func(s kubernetes.Summary) bool { return s.Policy == name })
 		if i < 0 {
 			return nil
 		}
-		return &p.Policies[i]
+		return &policies[i]
 	}
 	for _, name := range []string{simulated.Trimtab, kubernetes.Steps, kubernetes.Number} {
 		s, vpa, eks := of(name), of(simulated.VPA), of(simulated.EKS)
 		if s == nil || vpa == nil || eks == nil {
 			continue
 		}
-		out = append(out, "", name+", of what is asked:")
+		out = append(out, "", name+" "+where+", of what is asked:")
 		check := func(what string, is, most float64) {
 			met := "missed"
 			if is <= most {

@@ -50,14 +50,19 @@ func TestAMistakeInWhatKubernetesShallPlayIsToldWithWhatToDo(t *testing.T) {
 
 func TestKubernetesTellsOfEachFigureThatIsAskedWhetherItIsMet(t *testing.T) {
 	t.Parallel()
-	part := kubernetesPart{Policies: []kubernetes.Summary{{Policy: "trimtab", CoreHours: 70, Missed: 3, Nodes: 9, Resizes: 5}, {Policy: "eks", CoreHours: 100, Missed: 2, Nodes: 10}, {Policy: "vpa", CoreHours: 80, Missed: 4, Nodes: 10}}}
-	text := strings.Join(part.asked(), "\n")
+	policies := []kubernetes.Summary{{Policy: "trimtab", CoreHours: 70, Missed: 3, Nodes: 9, Resizes: 5}, {Policy: "eks", CoreHours: 100, Missed: 2, Nodes: 10}, {Policy: "vpa", CoreHours: 80, Missed: 4, Nodes: 10}}
+	text := strings.Join(asked("on nasa", policies), "\n")
 	for _, want := range []string{"of eks +0.70 of at most 0.75: met", "of vpa +0.88 of at most 0.80: missed", "beside eks +3.00 of at most 2.00: missed", "beside vpa +3.00 of at most 4.00: met", "nodes, .* 0.90 of at most 0.85: missed", "day +5.00 of at most 4.00: missed", "quiet hour +0.00 of at most 0.00: met"} {
 		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("%s\nwant %q", text, want)
 		}
 	}
-	if part.Policies = part.Policies[:2]; part.asked() != nil {
+	if asked("on nasa", policies[:2]) != nil {
 		t.Error("it compares with what was not played")
+	}
+	at := 60.0
+	both := kubernetesAnswer{Loads: []kubernetesPart{{Policies: []kubernetes.Summary{{Policy: "eks", CoreHours: 100, Missed: 2, Resizes: 3, Quiet: 1, QuietHours: 3, Advice: &at}}}, {Policies: []kubernetes.Summary{{Policy: "eks", CoreHours: 50, Missed: 1, Resizes: 1, Quiet: 5, QuietHours: 1}}}}}
+	if got := both.together()[0]; got.CoreHours != 150 || got.Missed != 3 || got.Resizes != 2 || got.Quiet != 2 || got.Advice != nil {
+		t.Errorf("together %+v", got)
 	}
 }
