@@ -97,7 +97,6 @@ type job struct {
 	policy    string
 	threshold float64
 	seed      int
-	scores    []kubernetes.Score
 	played    kubernetes.Played
 }
 
@@ -151,7 +150,7 @@ func (x *Experiment) play(j *job, trace []float64) error {
 	if err != nil {
 		return err
 	}
-	j.scores, j.played = got[0].Workloads, got[0]
+	j.played = got[0]
 	return nil
 }
 
@@ -194,9 +193,9 @@ func (x *Experiment) summarize(jobs []job) []Summary {
 		j := &jobs[i]
 		of := mean[j.policy]
 		if of[j.threshold] == nil {
-			of[j.threshold] = make([]kubernetes.Score, len(j.scores))
+			of[j.threshold] = make([]kubernetes.Score, len(j.played.Workloads))
 		}
-		for k, s := range j.scores {
+		for k, s := range j.played.Workloads {
 			m := &of[j.threshold][k]
 			if m.Service == "" {
 				m.Service, m.Served, m.Needed = s.Service, 1, 1
@@ -245,10 +244,10 @@ func (x *Experiment) total(s *Summary, jobs []job) {
 	missed, hours := make([]float64, x.Seeds), make([]float64, x.Seeds)
 	for i := range jobs {
 		j := &jobs[i]
-		for k := range j.scores {
+		for k, of := range j.played.Workloads {
 			if j.policy == s.Policy && j.threshold == s.Services[k].Threshold {
-				missed[j.seed] += j.scores[k].Missed
-				hours[j.seed] += j.scores[k].CoreHours
+				missed[j.seed] += of.Missed
+				hours[j.seed] += of.CoreHours
 			}
 		}
 	}
