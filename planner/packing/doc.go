@@ -1,7 +1,7 @@
 // Package packing says how many nodes pods need:
 //
 //	N = nodes opened by best fit decreasing
-//	L = max over resources of the least number of nodes, largest first, that have Σ requests
+//	L = max over resources of ⌈Σ requests / the most that a node has of it⌉
 //
 // Pods are taken by their larger share of an average node, the largest first. Each goes where it
 // leaves the least room, to nodes that have a pod already before empty ones, of which the largest is

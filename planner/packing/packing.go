@@ -44,9 +44,10 @@ func BestFit(pods, nodes []Amounts) (out Result) {
 	if len(nodes) == 0 {
 		return Result{Unplaced: len(pods)}
 	}
-	var mean, sum Amounts
+	var mean, most, sum Amounts
 	for _, n := range nodes {
 		mean.CPU, mean.Memory = mean.CPU+n.CPU/float64(len(nodes)), mean.Memory+n.Memory/float64(len(nodes))
+		most.CPU, most.Memory = math.Max(most.CPU, n.CPU), math.Max(most.Memory, n.Memory)
 	}
 	largest := func(a, b Amounts) int {
 		return cmp.Or(cmp.Compare(b.share(mean), a.share(mean)), cmp.Compare(b.CPU, a.CPU), cmp.Compare(b.Memory, a.Memory))
@@ -80,28 +81,9 @@ func BestFit(pods, nodes []Amounts) (out Result) {
 		open[best] = Amounts{math.Max(0, open[best].CPU-p.CPU), math.Max(0, open[best].Memory-p.Memory)}
 	}
 	out.Nodes = len(open)
-	out.Least = max(least(sum.CPU, nodes, func(a Amounts) float64 { return a.CPU }), least(sum.Memory, nodes, func(a Amounts) float64 { return a.Memory }))
+	out.Least = int(math.Ceil(sum.share(most) - rounding))
 	if out.Nodes > 0 {
 		out.Least = max(out.Least, 1)
 	}
 	return out
-}
-
-// least returns how few nodes have an amount together: those with the most of it first, then more of
-// that kind.
-func least(amount float64, nodes []Amounts, of func(Amounts) float64) int {
-	has := make([]float64, len(nodes))
-	for i := range nodes {
-		has[i] = of(nodes[i])
-	}
-	slices.Sort(has)
-	slices.Reverse(has)
-	n := 0
-	for ; n < len(has) && amount > rounding*has[0]; n++ {
-		amount -= has[n]
-	}
-	if amount > rounding*has[0] && has[0] > 0 {
-		n += int(math.Ceil(amount/has[0] - rounding))
-	}
-	return n
 }
