@@ -95,12 +95,15 @@ func (a *kubernetesAnswer) text(w io.Writer) {
 		rows = [][]string{{"POLICY", "REQUESTED CORE-HOURS", "USED", "NEEDED", "RESIZES A POD AND DAY", "A QUIET HOUR", "FIRST ADVICE", "NODES"}}
 		for k := range p.Policies {
 			s := &p.Policies[k]
-			advice := "never"
+			advice, quiet := "never", "–"
+			if s.QuietHours > 0 {
+				quiet = fmt.Sprintf("%.1f", s.Quiet)
+			}
 			if s.Advice != nil {
 				advice = (time.Duration(*s.Advice) * time.Second).String()
 			}
 			rows = append(rows, []string{s.Policy, fmt.Sprintf("%.0f", s.CoreHours), fmt.Sprintf("%.0f", s.UsedHours), fmt.Sprintf("%.0f", s.NeededHours),
-				fmt.Sprintf("%.1f", s.Resizes), fmt.Sprintf("%.1f", s.Quiet), advice, fmt.Sprintf("%.1f", s.Nodes)})
+				fmt.Sprintf("%.1f", s.Resizes), quiet, advice, fmt.Sprintf("%.1f", s.Nodes)})
 		}
 		cli.Table(w, rows)
 		for _, text := range asked("on "+p.Load, p.Policies) {
@@ -164,7 +167,9 @@ func asked(where string, policies []kubernetes.Summary) (out []string) {
 		check("minutes missed, beside vpa", s.Missed, vpa.Missed)
 		check("nodes, as a part of those of eks", s.Nodes/eks.Nodes, 0.85)
 		check("resizes a pod and day", s.Resizes, 4)
-		check("resizes of a service in a quiet hour", s.Quiet, 0)
+		if s.QuietHours > 0 {
+			check("resizes of a service in a quiet hour", s.Quiet, 0)
+		}
 		if s.Advice != nil {
 			check("first advice, in minutes", *s.Advice/60, 5)
 		}

@@ -54,7 +54,7 @@ type Summary struct {
 	// Saved is the share of this policy's core-hours that trimtab saves; absent without trimtab.
 	Saved *float64 `json:"trimtab_saves,omitempty"`
 	// UsedHours and NeededHours are of the core-hours; Resizes is per pod and day, Quiet per service
-	// and quiet hour, of which there are QuietHours; Advice is that of the latest service, in s, of
+	// and quiet hour, in which the recorded load stays within a quarter: there are QuietHours; Advice is that of the latest service, in s, of
 	// all seeds; absent: one had none. Nodes is a mean.
 	UsedHours   float64         `json:"used_core_hours"`
 	NeededHours float64         `json:"needed_core_hours"`

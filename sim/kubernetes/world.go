@@ -94,7 +94,7 @@ type Score struct {
 	MostMissed  float64 `json:"missed_minutes_most,omitempty"`
 	// Scaled counts the decisions that changed the number of pods, Resized the pods whose size was
 	// changed, each time; PodDays is how long pods existed. Quiet has those of an hour whose recorded
-	// load stayed within a tenth, QuietHours how many those are.
+	// load stayed within a quarter, QuietHours how many those are.
 	Scaled     float64 `json:"replica_changes"`
 	Resized    float64 `json:"resizes"`
 	PodDays    float64 `json:"pod_days"`
@@ -311,7 +311,7 @@ func (s *Score) calms(load float64) {
 }
 
 // quiet is the largest ratio of the loads of a quiet hour.
-const quiet = 1.1
+const quiet = 1.25
 
 // looked counts the pods whose size a decision has changed.
 func (p *place) looked(count bool) {
