@@ -159,7 +159,7 @@ func asked(where string, policies []kubernetes.Summary) (out []string) {
 			if is <= most {
 				met = "met"
 			}
-			out = append(out, fmt.Sprintf("  %-52s %.2f of at most %.2f: %s", what, is, most, met))
+			out = append(out, fmt.Sprintf("  %-52s %.3g of at most %.3g: %s", what, is, most, met))
 		}
 		check("requests, as a part of those of eks", s.CoreHours/eks.CoreHours, 0.75)
 		check("requests, as a part of those of vpa", s.CoreHours/vpa.CoreHours, 0.80)

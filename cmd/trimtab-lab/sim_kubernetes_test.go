@@ -52,7 +52,7 @@ func TestKubernetesTellsOfEachFigureThatIsAskedWhetherItIsMet(t *testing.T) {
 	t.Parallel()
 	policies := []kubernetes.Summary{{Policy: "trimtab", CoreHours: 70, Missed: 3, Nodes: 9, Resizes: 5, QuietHours: 1}, {Policy: "eks", CoreHours: 100, Missed: 2, Nodes: 10}, {Policy: "vpa", CoreHours: 80, Missed: 4, Nodes: 10}}
 	text := strings.Join(asked("on nasa", policies), "\n")
-	for _, want := range []string{"of eks +0.70 of at most 0.75: met", "of vpa +0.88 of at most 0.80: missed", "beside eks +3.00 of at most 2.00: missed", "beside vpa +3.00 of at most 4.00: met", "nodes, .* 0.90 of at most 0.85: missed", "day +5.00 of at most 4.00: missed", "quiet hour +0.00 of at most 0.00: met"} {
+	for _, want := range []string{"of eks +0.7 of at most 0.75: met", "of vpa +0.875 of at most 0.8: missed", "beside eks +3 of at most 2: missed", "beside vpa +3 of at most 4: met", "nodes, .* 0.9 of at most 0.85: missed", "day +5 of at most 4: missed", "quiet hour +0 of at most 0: met"} {
 		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("%s\nwant %q", text, want)
 		}
