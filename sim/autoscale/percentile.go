@@ -36,9 +36,9 @@ func NewEKS() *Percentile { return &Percentile{q: 0.95, margin: 1 / 0.87, after:
 // limit: the 95th percentile of 8 days and 5%. No least history is published.
 func NewDPA() *Percentile { return &Percentile{q: 0.95, margin: 1.05} }
 
-// Observe adds a use, in order of time. It ignores an invalid value.
+// Observe adds a use in cores, in order of time. It ignores an invalid value.
 func (p *Percentile) Observe(at time.Time, use float64) {
-	if !(use >= 0 && use <= math.MaxFloat64) {
+	if !(use >= 0 && use <= 1e9) {
 		return
 	}
 	if p.first.IsZero() {
