@@ -109,7 +109,7 @@ func TestARealKubeletShowsWhatNoPlayedOneCan(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the memory is there", func() bool { return effective(t, k) == 192<<20 })
-		r.Takes(r.first(t))
+		r.Group(r.first(t)).Take()
 		r.Until("it is in use", func() bool { return r.used(t) > 100<<20 })
 		if err := k.Traits().Restore(t.Context(), undo); err != nil {
 			t.Fatal(err)
@@ -186,7 +186,7 @@ func (r *real) restarts(pod kubetest.Object) int {
 // file reads the first of some files in the groups of the first pod's container.
 func (r *real) file(t *testing.T, names ...string) string {
 	t.Helper()
-	return r.ReadGroup(r.first(t), names...)
+	return r.Group(r.first(t)).Read(names...)
 }
 
 // quota is the kernel's CPU limit, in cores: both kinds of cgroups have periods of 100 ms.

@@ -56,7 +56,7 @@ func TestARealKubeletSizesMemoryInPlaceAndTellsOfAKill(t *testing.T) {
 	}
 	pod := r.first(t)
 	t.Run("ItsSummaryTellsWhatAContainerUses", func(t *testing.T) { r.summary(t, pod) })
-	killed, told := r.Killed(pod), make(chan time.Time, 1)
+	killed, told := r.Group(pod).Killed(), make(chan time.Time, 1)
 	defer r.view.FollowPods(func(p *kube.Pod) {
 		if s := p.StatusOf("app"); p.Name == r.name(pod) && s != nil && s.Ended() != nil && s.Ended().Reason == kube.OOMKilled && s.Ended().ExitCode == 137 {
 			select {
@@ -66,7 +66,7 @@ func TestARealKubeletSizesMemoryInPlaceAndTellsOfAKill(t *testing.T) {
 		}
 	})()
 	began := time.Now()
-	r.Takes(pod)
+	r.Group(pod).Take()
 	select {
 	case at := <-told:
 		kill := <-killed

@@ -53,7 +53,7 @@ func TestOnARealKubeletWhatFollowsAKilledContainerHasRoom(t *testing.T) {
 	t.Cleanup(stop)
 	r.Until("the kubelet tells what it uses", known.Load)
 	began := time.Now()
-	r.Takes(r.Pods()[0])
+	r.Group(r.Pods()[0]).Take()
 	r.Until("the kill is told", killed.Load)
 	t.Logf("the kill is in the estimate after %v", time.Since(began).Round(time.Millisecond))
 	status := func() kubetest.Object {
@@ -64,9 +64,9 @@ func TestOnARealKubeletWhatFollowsAKilledContainerHasRoom(t *testing.T) {
 		return limit != "96Mi" && kubetest.Sub(status(), "state")["running"] != nil
 	})
 	t.Logf("a container runs with a higher limit after %v", time.Since(began).Round(time.Millisecond))
-	r.Takes(r.Pods()[0])
+	r.Group(r.Pods()[0]).Take()
 	r.Until("it has what it takes", func() bool {
-		used, err := strconv.Atoi(r.ReadGroup(r.Pods()[0], "memory.current", "memory.usage_in_bytes"))
+		used, err := strconv.Atoi(r.Group(r.Pods()[0]).Read("memory.current", "memory.usage_in_bytes"))
 		return err == nil && used > 100<<20
 	})
 	if n := status()["restartCount"]; n != 1.0 {

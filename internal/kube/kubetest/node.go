@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -85,61 +86,71 @@ func (r *Real) RestartKubelet() {
 	})
 }
 
-// GroupsOf returns the groups of a container on this host, one in each hierarchy that the
-// node uses.
-func (r *Real) GroupsOf(container string) (all []string) {
+// Group has the control groups of a container on this host, one in each hierarchy that the node uses.
+type Group struct {
+	t    testing.TB
+	dirs []string
+}
+
+// Group finds the groups of a pod's container.
+func (r *Real) Group(pod Object) *Group {
 	r.t.Helper()
+	status := Sub(pod, "status")["containerStatuses"].([]any)[0].(Object)
+	_, id, _ := strings.Cut(fmt.Sprint(status["containerID"]), "://")
+	g := &Group{t: r.t}
 	for _, pattern := range []string{"/sys/fs/cgroup/" + labGroup, "/sys/fs/cgroup/*/" + labGroup} {
 		roots, _ := filepath.Glob(pattern) // the pattern is right
 		for _, root := range roots {
 			_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-				if err == nil && d.IsDir() && d.Name() == container {
-					all = append(all, path)
+				if err == nil && d.IsDir() && d.Name() == id {
+					g.dirs = append(g.dirs, path)
 				}
 				return nil // what went meanwhile is gone
 			})
 		}
 	}
-	return all
+	return g
 }
 
-// GroupFile finds the first of some files that there is in a group of a pod's container.
-func (r *Real) GroupFile(pod Object, names ...string) string {
-	r.t.Helper()
-	status := Sub(pod, "status")["containerStatuses"].([]any)[0].(Object)
-	_, id, _ := strings.Cut(fmt.Sprint(status["containerID"]), "://")
-	for _, group := range r.GroupsOf(id) {
+// read returns the first of some files that there is, and its content.
+func (g *Group) read(names ...string) (file, text string) {
+	g.t.Helper()
+	for _, dir := range g.dirs {
 		for _, name := range names {
-			if file := filepath.Join(group, name); readable(file) {
-				return file
+			file := filepath.Join(dir, name)
+			if b, err := os.ReadFile(file); err == nil {
+				return file, strings.TrimSpace(string(b))
 			}
 		}
 	}
-	r.t.Fatalf("container %s has none of %q", id, names)
-	return ""
+	g.t.Fatalf("the groups %q have none of %q", g.dirs, names)
+	return "", ""
 }
 
-func readable(file string) bool {
-	_, err := os.ReadFile(file)
-	return err == nil
+// Read returns the content of the first of some files that there is.
+func (g *Group) Read(names ...string) string {
+	g.t.Helper()
+	_, text := g.read(names...)
+	return text
 }
 
-// ReadGroup returns the content of the file that [Real.GroupFile] finds.
-func (r *Real) ReadGroup(pod Object, names ...string) string {
-	r.t.Helper()
-	b, err := os.ReadFile(r.GroupFile(pod, names...))
-	if err != nil {
-		r.t.Fatal(err)
+// Take has the container allocate 100 MiB, and keep them.
+func (g *Group) Take() {
+	g.t.Helper()
+	for _, line := range strings.Fields(g.Read("cgroup.procs")) {
+		if pid, err := strconv.Atoi(line); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGUSR1) // its use tells
+		}
 	}
-	return strings.TrimSpace(string(b))
 }
 
-// Killed tells when the kernel has killed a process of a pod's container, to 5 ms.
-func (r *Real) Killed(pod Object) <-chan time.Time {
-	r.t.Helper()
-	file, at := r.GroupFile(pod, "memory.events", "memory.oom_control"), make(chan time.Time, 1)
+// Killed tells when the kernel has killed a process of the container, to 5 ms.
+func (g *Group) Killed() <-chan time.Time {
+	g.t.Helper()
+	file, _ := g.read("memory.events", "memory.oom_control")
+	at := make(chan time.Time, 1)
 	go func() {
-		for r.t.Context().Err() == nil {
+		for g.t.Context().Err() == nil {
 			b, err := os.ReadFile(file)
 			if err != nil || !strings.Contains(string(b), "oom_kill 0") { // a group whose processes are gone is removed
 				at <- time.Now()
@@ -149,16 +160,6 @@ func (r *Real) Killed(pod Object) <-chan time.Time {
 		}
 	}()
 	return at
-}
-
-// Takes has a pod's container allocate 100 MiB, and keep them.
-func (r *Real) Takes(pod Object) {
-	r.t.Helper()
-	for _, line := range strings.Fields(r.ReadGroup(pod, "cgroup.procs")) {
-		if pid, err := strconv.Atoi(line); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGUSR1) // its use tells
-		}
-	}
 }
 
 // KubeletCA is a file with the authority that the kubelet of [Real.Node] made for its own certificate.
