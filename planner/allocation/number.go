@@ -121,9 +121,9 @@ type Replicas struct {
 // Moves reports whether it changes.
 func (n *Replicas) Moves() bool { return n.To != n.From }
 
-// Leaving names the instances that should leave first if the number falls, where that is asked for and
-// known.
-func (s *Allocation) Leaving() []string {
+// Leaving names the instances of an allocation that should leave first if the number falls, where that
+// is asked for and known.
+func Leaving(s *Allocation) []string {
 	if !s.Count.Chosen {
 		return nil
 	}
