@@ -78,7 +78,7 @@ func (r limiting) limitable(s *allocation.Allocation) bool {
 	return s.Admit != nil && s.Mode == trimtab.Act && slices.ContainsFunc(concurrency.Resources(), func(resource string) bool {
 		knobs, _ := r.limits(s.Workload, resource)
 		readOnly := slices.ContainsFunc(knobs, func(k *ledger.Knob) bool { return k.Held.ReadOnly != "" })
-		_, known := r.planner.admitted[s.Name].For(resource, s.Resource.Capacity, s.Estimate.Cost)
+		_, known := r.planner.admitted[s.Name].For(resource, s.Resource.Capacity, s.Admit[resource].Within, s.Estimate.Cost)
 		return known && s.Admit[resource].Value == 0 && len(knobs) > 0 && !readOnly
 	})
 }
@@ -96,7 +96,7 @@ func (r limiting) admitted(s *allocation.Allocation, resource string) (limit flo
 	case s.Overload.Admitted, !s.Aim.Divided:
 		has = math.Max(has, float64(s.Range.Hi)*s.Resource.Unit)
 	}
-	l, ok := r.planner.admitted[s.Name].For(resource, has, s.Estimate.Cost)
+	l, ok := r.planner.admitted[s.Name].For(resource, has, s.Admit[resource].Within, s.Estimate.Cost)
 	switch {
 	case ok:
 	case s.Overload.Partial && l.Allocation > 0:
@@ -110,7 +110,7 @@ func (r limiting) admitted(s *allocation.Allocation, resource string) (limit flo
 // entitledTo returns the least limit of a workload without a current estimate: as many requests as its
 // entitlement serves. 0: unknown.
 func (r limiting) entitledTo(w *allocation.Workload, resource string, entitled float64) (limit float64, why string) {
-	l, ok := r.planner.admitted[w.Name].For(resource, entitled, nil)
+	l, ok := r.planner.admitted[w.Name].For(resource, entitled, w.Admit[resource].Within, nil)
 	if !ok {
 		return 0, ""
 	}

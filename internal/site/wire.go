@@ -224,7 +224,7 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 			out.Min, out.Max, out.Default = b.Min, b.Max, b.Default
 		}
 		out.Count = countOf(w.Knob.Replicas)
-		out.Admit = admitOf(&w.Knob)
+		out.Admit = admitOf(w)
 		if m := w.Knob.Memory; w.Knob.Sized(&cfg.Pool) {
 			out.Memory = &sizing.Bounds{Min: float64(m.Min), Max: float64(m.Max), Margin: m.Margin}
 		}
@@ -242,14 +242,18 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 }
 
 // admitOf returns the limits of the requests to a workload, by resource; nil: there are none.
-func admitOf(k *config.Knob) map[string]planner.Admit {
+func admitOf(w *config.Workload) map[string]planner.Admit {
 	var all map[string]planner.Admit
+	k := &w.Knob
 	for _, a := range k.Admissions() {
 		if all == nil {
 			all = map[string]planner.Admit{}
 		}
 		b, _ := k.BoundsOf(a.Resource)
 		admit := all[a.Resource]
+		if a.Kind != "gate" {
+			admit.Within = trimtab.Seconds(w.SLO.Latency.Seconds())
+		}
 		if admit.Max = b.Max; a.Class == "" {
 			admit.Value = a.Value
 		} else {

@@ -6,13 +6,18 @@
 //	                       c CPU time of a request, in seconds
 //	                       t time of a request in service, in seconds
 //
-// The workload's curve needs k ×
-// (l + h) cores for load l, so that the rate is a/k − h, and at most a/c. t is the 95th percentile
-// of the latency, smoothed, from reports that met the SLO: during an overload t grows with the
-// limit, and would justify any limit.
+// The workload's curve needs k × (l + h) cores for load l, so that the rate is a/k − h, and at most
+// a/c. t is the 95th percentile of the latency, smoothed, from reports that met the SLO while nobody
+// was refused: during an overload t grows with the limit, and would justify any limit.
 //
-// Without k there is no rate, and without k and t no limit. Once known, they are kept: an overload shows neither. Requests
-// beyond the limit wait before the workload or are refused there, by whatever enforces the limit.
+// The 95th percentile leaves room for a rule that lowers the limit by what it sees, as a gate's does.
+// A proxy keeps the limit that it is told, and with so many in service it would not matter which
+// request comes first. There t is at most max(1.5 × median, SLO / 8), the target of the gate's rule
+// (planner/admission).
+//
+// Without k there is no rate, and without k and t no limit. Once known, they are kept: an overload
+// shows neither. Requests beyond the limit wait before the workload or are refused there, by whatever
+// enforces the limit.
 package concurrency
 
 import (
@@ -25,8 +30,10 @@ import (
 
 // State is what reports have shown of a workload.
 type State struct {
-	// Time is t; 0: no report has met the SLO yet.
-	Time trimtab.Seconds `json:"time_s,omitempty"`
+	// Time is the smoothed 95th percentile; 0: no report has met the SLO yet. Median is the smoothed
+	// median; 0: unknown.
+	Time   trimtab.Seconds `json:"time_s,omitempty"`
+	Median trimtab.Seconds `json:"median_s,omitempty"`
 	// Need is k, the cores that one request per second needs to meet the SLO; 0: unknown. Idle is
 	// h, in requests per second.
 	Need float64 `json:"need,omitempty"`
@@ -35,7 +42,7 @@ type State struct {
 
 // Valid reports whether a stored state is valid.
 func (s *State) Valid() bool {
-	for _, v := range []float64{float64(s.Time), s.Need, s.Idle} {
+	for _, v := range []float64{float64(s.Time), float64(s.Median), s.Need, s.Idle} {
 		if !(v >= 0 && v <= math.MaxFloat64) {
 			return false
 		}
@@ -43,8 +50,12 @@ func (s *State) Valid() bool {
 	return true
 }
 
-// smooth is the weight of a new value in the smoothed t.
-const smooth = 0.2
+const (
+	// smooth is the weight of a new value in a smoothed one.
+	smooth = 0.2
+	// slack is t over the median, and part t over the latency of the SLO, in a proxy.
+	slack, part = 1.5, 1.0 / 8
+)
 
 // Observe learns from a report of a workload with the given SLO. It learns nothing from a held
 // estimate.
@@ -52,11 +63,9 @@ func (s *State) Observe(e *trimtab.Estimate, slo float64) {
 	if e.Hold != nil || e.Fallback != "" || e.Validate() != nil {
 		return
 	}
-	if t, ok := e.Latency["p95"]; ok && t > 0 && e.Performance != nil && !measured.Misses(e, slo) && e.Starved == 0 {
-		if s.Time == 0 {
-			s.Time = t
-		}
-		s.Time += smooth * (t - s.Time)
+	if e.Performance != nil && !measured.Misses(e, slo) && e.Starved == 0 && e.Shed() == 0 {
+		average(&s.Time, e.Latency["p95"])
+		average(&s.Median, e.Latency["p50"])
 	}
 	if c := e.Curve; c != nil {
 		load := c.Load + c.Headroom
@@ -64,6 +73,25 @@ func (s *State) Observe(e *trimtab.Estimate, slo float64) {
 			s.Need, s.Idle = a/load, c.Headroom
 		}
 	}
+}
+
+// average moves a smoothed value towards t; 0: there is none.
+func average(smoothed *trimtab.Seconds, t trimtab.Seconds) {
+	if *smoothed == 0 {
+		*smoothed = t
+	}
+	if t > 0 {
+		*smoothed += smooth * (t - *smoothed)
+	}
+}
+
+// time returns t for a limit that is kept as it is, by a proxy, for a latency of the SLO; 0: a rule
+// corrects the limit.
+func (s *State) time(within trimtab.Seconds) trimtab.Seconds {
+	if within == 0 || s.Median == 0 {
+		return s.Time
+	}
+	return min(s.Time, max(slack*s.Median, part*within))
 }
 
 // Resources lists the resources that limits are of.
@@ -80,14 +108,15 @@ type Limit struct {
 	Time             trimtab.Seconds
 }
 
-// For returns the limit of one of [Resources] for an allocation. cost is the CPU time of a request,
-// nil if unknown. It returns false if the limit is unknown, or not above 0: then l.Allocation tells
+// For returns the limit of one of [Resources] for an allocation. within is the latency of the SLO if a
+// proxy keeps the limit as it is, 0 if a rule corrects it. cost is the CPU time of a request, nil if
+// unknown. For returns false if the limit is unknown, or not above 0: then l.Allocation tells
 // the two apart, which is 0 if the limit is unknown.
-func (s *State) For(resource string, allocation float64, cost *float64) (l Limit, ok bool) {
+func (s *State) For(resource string, allocation float64, within trimtab.Seconds, cost *float64) (l Limit, ok bool) {
 	if s.Need == 0 || !(allocation > 0) || resource == trimtab.Concurrency && s.Time == 0 {
 		return Limit{}, false
 	}
-	l = Limit{Resource: resource, Allocation: allocation, Time: s.Time, Rate: allocation/s.Need - s.Idle}
+	l = Limit{Resource: resource, Allocation: allocation, Time: s.time(within), Rate: allocation/s.Need - s.Idle}
 	if cost != nil && *cost > 0 {
 		l.Cost, l.Rate = *cost, math.Min(l.Rate, allocation / *cost)
 	}

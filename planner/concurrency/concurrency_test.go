@@ -25,7 +25,7 @@ func TestTheLimitIsTheRateThatIsServedInTimeOverTheTimeOfARequest(t *testing.T) 
 	var s State
 	e := report(0.95, 0.05)
 	s.Observe(e, 0.5)
-	l, ok := s.For(trimtab.Concurrency, 2, e.Cost)
+	l, ok := s.For(trimtab.Concurrency, 2, 0, e.Cost)
 	if !ok || math.Abs(l.Rate-160) > 1e-9 || l.Amount != 8 { // 2 × 80% / 10ms × 50ms
 		t.Errorf("%+v, %v", l, ok)
 	}
@@ -34,7 +34,7 @@ func TestTheLimitIsTheRateThatIsServedInTimeOverTheTimeOfARequest(t *testing.T) 
 			t.Errorf("%q lacks %q", text, want)
 		}
 	}
-	if more, _ := s.For(trimtab.Concurrency, 4, e.Cost); more.Amount != 2*l.Amount {
+	if more, _ := s.For(trimtab.Concurrency, 4, 0, e.Cost); more.Amount != 2*l.Amount {
 		t.Errorf("twice the cores: %+v", more)
 	}
 }
@@ -60,21 +60,21 @@ func TestAnOverloadTeachesNeitherTimeNorNeed(t *testing.T) {
 
 func TestWhatIsNotKnownGivesNoLimit(t *testing.T) {
 	for what, s := range map[string]State{"nothing": {}, "no time": {Need: 0.0125}, "no need": {Time: 0.05}, "more idle than all": {Time: 0.05, Need: 0.0125, Idle: 1000}} {
-		if l, ok := s.For(trimtab.Concurrency, 2, nil); ok {
+		if l, ok := s.For(trimtab.Concurrency, 2, 0, nil); ok {
 			t.Errorf("%s: %+v", what, l)
 		}
 	}
 	s := State{Time: 0.05, Need: 0.0125}
 	for _, a := range []float64{0, -1, math.NaN()} {
-		if l, ok := s.For(trimtab.Concurrency, a, nil); ok {
+		if l, ok := s.For(trimtab.Concurrency, a, 0, nil); ok {
 			t.Errorf("of %v: %+v", a, l)
 		}
 	}
-	if l, ok := s.For(trimtab.Concurrency, 2, nil); !ok || l.Amount != 8 || strings.Contains(l.Words(trimtab.CPU), "use") {
+	if l, ok := s.For(trimtab.Concurrency, 2, 0, nil); !ok || l.Amount != 8 || strings.Contains(l.Words(trimtab.CPU), "use") {
 		t.Errorf("without a cost: %+v, %v", l, ok)
 	}
 	cost := 0.02
-	if l, _ := s.For(trimtab.Concurrency, 2, &cost); l.Rate != 100 {
+	if l, _ := s.For(trimtab.Concurrency, 2, 0, &cost); l.Rate != 100 {
 		t.Errorf("no more than its cores can do: %+v", l)
 	}
 	if (&State{Need: math.Inf(1)}).Valid() || (&State{Time: -1}).Valid() || !s.Valid() {
@@ -107,15 +107,49 @@ func TestARateHasThreeDigitsAndALimitIsWhole(t *testing.T) {
 func TestTheRateIsWhatTheAllocationServesWhateverARequestTakes(t *testing.T) {
 	var s State
 	s.Need, s.Idle = 0.0125, 0 // 10 ms at 80%
-	if l, ok := s.For(trimtab.Concurrency, 2, nil); ok || l.Allocation != 0 {
+	if l, ok := s.For(trimtab.Concurrency, 2, 0, nil); ok || l.Allocation != 0 {
 		t.Errorf("a limit without a time: %+v", l)
 	}
-	l, ok := s.For(trimtab.Rate, 2, nil)
+	l, ok := s.For(trimtab.Rate, 2, 0, nil)
 	if !ok || l.Amount != 160 || strings.Contains(l.Words(trimtab.CPU), "takes") {
 		t.Errorf("%+v: %s", l, l.Words(trimtab.CPU))
 	}
 	s.Idle = 200
-	if l, ok := s.For(trimtab.Rate, 2, nil); ok || l.Allocation != 2 {
+	if l, ok := s.For(trimtab.Rate, 2, 0, nil); ok || l.Allocation != 2 {
 		t.Errorf("what serves nothing: %+v", l)
+	}
+}
+
+// A proxy keeps the limit, so that one with room for the slowest requests would let the service queue.
+func TestAProxyHasInServiceWhatKeepsTheServiceBusy(t *testing.T) {
+	for _, c := range []struct{ p50, p95, within, want trimtab.Seconds }{
+		{0.04, 0.13, 0.2, 0.06},  // half as much again as the median
+		{0.01, 0.13, 0.2, 0.025}, // an eighth of the SLO
+		{0.01, 0.02, 0.2, 0.02},  // no more than what nearly all take
+		{0.04, 0.13, 0, 0.13},    // a gate's rule lowers the limit
+		{0, 0.13, 0.2, 0.13},     // the median is not known
+	} {
+		var s State
+		e := report(0.95, c.p95)
+		if c.p50 > 0 {
+			e.Latency["p50"] = c.p50
+		}
+		s.Observe(e, 0.5)
+		l, ok := s.For(trimtab.Concurrency, 2, c.within, e.Cost)
+		if !ok || math.Abs(float64(l.Time-c.want)) > 1e-12 || l.Amount != Round(trimtab.Concurrency, 160*float64(c.want)) {
+			t.Errorf("%+v: %+v", c, l)
+		}
+	}
+}
+
+// Requests that wait for their turn before the service take longer the more are sent.
+func TestATimeWhileRequestsAreRefusedTeachesNothing(t *testing.T) {
+	var s State
+	s.Observe(report(0.95, 0.05), 0.5)
+	before := s.Time
+	e := report(0.95, 0.19)
+	e.Refused = map[string]float64{"": 20}
+	if s.Observe(e, 0.5); s.Time != before {
+		t.Errorf("%v, before %v", s.Time, before)
 	}
 }

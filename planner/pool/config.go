@@ -102,10 +102,13 @@ type Admit struct {
 	// Declared has the declared limits of single instances, which are for a class of requests and do
 	// not count in Value.
 	Declared map[string]float64
+	// Within is the latency of the SLO if what enforces a derived limit keeps it as it is; 0: its own
+	// rule lowers a limit that is too high.
+	Within trimtab.Seconds
 }
 
 func (a *Admit) valid() bool {
-	ok := a.Max > 0 && a.Max <= math.MaxInt32 && a.Value >= 0 && a.Value <= math.MaxInt32
+	ok := a.Within >= 0 && a.Within <= math.MaxFloat64 && a.Max > 0 && a.Max <= math.MaxInt32 && a.Value >= 0 && a.Value <= math.MaxInt32
 	for _, v := range a.Declared {
 		ok = ok && v > 0 && v <= math.MaxInt32
 	}

@@ -24,6 +24,7 @@ type demand struct {
 	bound    float64
 	atMost   bool
 	digits   int
+	beside   *row // the row from which the bound is, nil: the bound is fixed
 }
 
 func (d demand) met() bool {
@@ -56,11 +57,11 @@ func asked(all []*result) (out []string) {
 			if x == nil {
 				continue
 			}
-			doubt := ""
-			if x.Others > tooBusy || x.Behind > tooLate {
-				doubt = " (doubtful: see the warnings)"
-			}
 			for _, d := range r.demands(x) {
+				doubt := ""
+				if x.doubtful() || d.beside != nil && d.beside.doubtful() {
+					doubt = " (doubtful: see the warnings)"
+				}
 				out = append(out, fmt.Sprintf("%s at %.1fx, %s: %v%s", r.Service, r.Load, name, d, doubt))
 			}
 		}
@@ -74,24 +75,24 @@ func asked(all []*result) (out []string) {
 // demands returns the asked figures of a row of trimtab at a load.
 func (r *result) demands(x *row) (out []demand) {
 	if h := r.row(rowHAProxy); h != nil {
-		out = append(out, demand{"goodput (the best maxconn in hindsight)", &x.Goodput, h.Goodput, false, 3})
+		out = append(out, demand{"goodput (the best maxconn in hindsight)", &x.Goodput, h.Goodput, false, 3, h})
 	}
 	if r.Load <= 1 {
-		return append(out, demand{"share refused", &x.Shed, askedShed, true, 4})
+		return append(out, demand{"share refused", &x.Shed, askedShed, true, 4, nil})
 	}
 	if r.Load == aboutTwice {
-		out = append(out, demand{"goodput", &x.Goodput, askedGoodput, false, 3})
+		out = append(out, demand{"goodput", &x.Goodput, askedGoodput, false, 3, nil})
 		if w := r.row(rowWeights); w != nil {
-			out = append(out, demand{"goodput (1.45 times that of weights)", &x.Goodput, askedOfWeights * w.Goodput, false, 3})
+			out = append(out, demand{"goodput (1.45 times that of weights)", &x.Goodput, askedOfWeights * w.Goodput, false, 3, w})
 			if w.P99 != nil {
-				out = append(out, demand{"p99 in ms (0.22 times that of weights)", x.P99, askedP99 * *w.P99, true, 0})
+				out = append(out, demand{"p99 in ms (0.22 times that of weights)", x.P99, askedP99 * *w.P99, true, 0, w})
 			}
 		}
 	}
 	late := float64(x.Late)
-	return append(out, demand{"critical requests in time", x.Critical, askedCritical, false, 3},
-		demand{"ms to the first refusal", x.First, askedFirst, true, 0},
-		demand{"refused from 5 s after the step on", &late, 0, true, 0})
+	return append(out, demand{"critical requests in time", x.Critical, askedCritical, false, 3, nil},
+		demand{"ms to the first refusal", x.First, askedFirst, true, 0, nil},
+		demand{"refused from 5 s after the step on", &late, 0, true, 0, nil})
 }
 
 // row returns the row of a name that has figures, or nil.

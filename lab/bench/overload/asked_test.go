@@ -8,10 +8,10 @@ import (
 // resultAt is one of a load with a row of weights, of HAProxy, and of the gate.
 func resultAt(load float64, gate row) *result {
 	slow := 800.0
-	gate.Name = rowGate
+	gate.Name, gate.Cost = rowGate, 1
 	return &result{about: about{Service: "node"}, Load: load, Rows: []row{
-		{Name: rowWeights, figures: figures{Goodput: 0.1, P99: &slow}},
-		{Name: rowHAProxy, figures: figures{Goodput: 0.88}}, {Name: rowManaged, Missing: "no limit"}, gate}}
+		{Name: rowWeights, figures: figures{Goodput: 0.1, P99: &slow}, Cost: 1},
+		{Name: rowHAProxy, figures: figures{Goodput: 0.88}, Cost: 1}, {Name: rowManaged, Missing: "no limit"}, gate}}
 }
 
 func TestEachAskedFigureIsMetOrNot(t *testing.T) {
@@ -25,6 +25,19 @@ func TestEachAskedFigureIsMetOrNot(t *testing.T) {
 	bad := row{figures: figures{Goodput: 0.1, P99: &slow, Critical: &less, First: &late, Late: 1}, Others: 0.5}
 	if text := strings.Join(asked([]*result{resultAt(2, bad)}), "\n"); strings.Count(text, "NOT met (doubtful") != 7 {
 		t.Errorf("none is met: %s", text)
+	}
+}
+
+func TestAFigureIsDoubtfulIfTheRowThatItIsComparedWithIs(t *testing.T) {
+	p99, busy := 100.0, 1.5
+	r := resultAt(2, row{figures: figures{Goodput: 0.95, P99: &p99}})
+	r.Rows[0].Busy = &busy
+	if text := strings.Join(asked([]*result{r}), "\n"); strings.Count(text, "met (doubtful") != 2 {
+		t.Errorf("the service had 1.5 times its cores in the row of weights: %s", text)
+	}
+	r.Rows[0].Busy, r.Rows[1].Cost = nil, 0.6
+	if text := strings.Join(asked([]*result{r}), "\n"); strings.Count(text, "doubtful") != 1 {
+		t.Errorf("a request took .6 times the CPU in the row of HAProxy: %s", text)
 	}
 }
 

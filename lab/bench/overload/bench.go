@@ -241,7 +241,10 @@ func (b *bench) runs(ctx context.Context, t *stage, name string, f *front, c cou
 	}
 	busy := t.busy(c)
 	x.figures = score(clients.send(ctx, c.arrivals(b.Seed)), c, b.Within, t.about.Capacity)
-	x.Busy = busy()
+	if x.Busy = busy(); x.Busy != nil && x.prompt != nil {
+		useful := *x.Busy * *x.prompt
+		x.Useful = &useful
+	}
 	after, err := t.proxies.Used()
 	if err != nil {
 		return x, err

@@ -127,8 +127,8 @@ func (m *managed) close() {
 }
 
 // teachMost bounds how long trimtab may take to set a limit that stays, teachPiece is the length of
-// the load between two looks at it.
-const teachMost, teachPiece = 3 * time.Minute, 6 * time.Second
+// the load between two looks at it. It stays if it is the same for longer than a round of trimtab.
+const teachMost, teachPiece, teachStays = 4 * time.Minute, 6 * time.Second, 33 * time.Second
 
 // errUntaught says that trimtab did not set a limit.
 var errUntaught = errors.New("set no limit that stayed")
@@ -152,14 +152,18 @@ func (b *bench) teach(ctx context.Context, t *stage, m *managed, clients *client
 		}
 		t.taught = true
 	}
-	for begin, before := time.Now(), 0; time.Since(begin) < teachMost; before = limit {
+	begin := time.Now()
+	for since, before := begin, 0; time.Since(begin) < teachMost; before = limit {
 		if err := play(course{Step: teachPiece, High: lowLoad * full}); err != nil {
 			return 0, err
 		}
 		if limit, err = m.limit(ctx); err != nil {
 			return 0, err
 		}
-		if limit > 0 && limit < limitMost && limit == before {
+		if limit != before {
+			since = time.Now()
+		}
+		if limit > 0 && limit < limitMost && time.Since(since) > teachStays {
 			return limit, nil
 		}
 	}

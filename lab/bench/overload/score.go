@@ -14,6 +14,9 @@ const settled = 5 * time.Second
 type figures struct {
 	// Goodput is what was answered within the SLO in the step, over what the capacity allows.
 	Goodput float64 `json:"goodput"`
+	// prompt is the share of the answers in the step that were within the SLO; nil: there was none, or
+	// clients gave up, and nobody counted the answers that were too late for them.
+	prompt *float64
 	// P50 and P99 are of what was answered in the step; null: nothing was.
 	P50 *float64 `json:"p50_ms"`
 	P99 *float64 `json:"p99_ms"`
@@ -72,6 +75,10 @@ func score(out []outcome, c course, within time.Duration, capacity float64) figu
 		}
 	}
 	f.Goodput = float64(good) / (c.Step.Seconds() * capacity)
+	if len(took) > 0 && f.GaveUp == 0 {
+		share := float64(good) / float64(len(took))
+		f.prompt = &share
+	}
 	if all > 0 {
 		f.Shed, f.GaveUp, f.Failed = f.Shed/float64(all), f.GaveUp/float64(all), f.Failed/float64(all)
 	}

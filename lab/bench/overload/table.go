@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 )
@@ -16,6 +17,9 @@ type row struct {
 	figures
 	// Busy is the CPU time that the service used in the step, over its cores.
 	Busy *float64 `json:"service_busy"`
+	// Useful is the part of that for requests that were answered within the SLO, if all cost the same.
+	// Unlike Goodput it does not depend on what a request costs in this row.
+	Useful *float64 `json:"useful"`
 	// Cost is the CPU time of a request just before, over the calibrated one: of two rows that
 	// differ in it the capacity differs as well.
 	Cost float64 `json:"cost_over_calibrated"`
@@ -66,9 +70,14 @@ type result struct {
 	Rows    []row   `json:"rows"`
 }
 
-// Above tooBusy of the machine used by others, and when requests were sent more than tooLate ms
-// late, figures are doubtful.
-const tooBusy, tooLate = 0.10, 10
+// A row is doubtful if others used more than tooBusy of the machine, if requests were sent more than
+// tooLate ms late, if the cost of a request differs by more than otherCost from that with which the
+// capacity was measured, or if the service used more than tooMuch times its cores.
+const tooBusy, tooLate, otherCost, tooMuch = 0.10, 10, 0.15, 1.1
+
+func (r *row) doubtful() bool {
+	return r.Others > tooBusy || r.Behind > tooLate || math.Abs(r.Cost-1) > otherCost || r.Busy != nil && *r.Busy > tooMuch
+}
 
 func (r *result) json(w io.Writer) error {
 	if err := json.NewEncoder(w).Encode(r); err != nil {
@@ -91,7 +100,7 @@ func (r *result) text(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "row\tgoodput\tp50 ms\tp99 ms\tshed\tgave up\tfirst shed ms\tshed 5 s after\tcritical\tnormal\tlow\tservice busy\tcost\tCPU µs/req\tadded ms\tRSS MiB\tothers\t")
+	fmt.Fprintln(t, "row\tgoodput\tp50 ms\tp99 ms\tshed\tgave up\tfirst shed ms\tshed 5 s after\tcritical\tnormal\tlow\tservice busy\tuseful\tcost\tCPU µs/req\tadded ms\tRSS MiB\tothers\t")
 	for _, row := range r.Rows {
 		fmt.Fprintln(t, strings.Join(row.cells(), "\t")+"\t")
 	}
@@ -106,6 +115,10 @@ func (r *result) text(w io.Writer) error {
 			fmt.Fprintf(w, "WARNING %s: others used %.0f%% of the machine; its figures are worth little\n", row.Name, 100*row.Others)
 		case row.Behind > tooLate:
 			fmt.Fprintf(w, "WARNING %s: 1%% of the requests were sent %.0f ms late or more\n", row.Name, row.Behind)
+		case math.Abs(row.Cost-1) > otherCost:
+			fmt.Fprintf(w, "WARNING %s: a request took %.2f times the CPU time with which the capacity was measured\n", row.Name, row.Cost)
+		case row.Busy != nil && *row.Busy > tooMuch:
+			fmt.Fprintf(w, "WARNING %s: the service had %.2f times its cores\n", row.Name, *row.Busy)
 		}
 		if row.Limit != nil {
 			fmt.Fprintf(w, "%s: maxconn %d at the begin\n", row.Name, *row.Limit)
@@ -120,14 +133,14 @@ func (r *result) text(w io.Writer) error {
 func (r *row) cells() []string {
 	if r.Missing != "" {
 		out := []string{r.Name}
-		for range 16 {
+		for range 17 {
 			out = append(out, "–")
 		}
 		return out
 	}
 	return []string{
 		r.Name, fmt.Sprintf("%.3f", r.Goodput), number(r.P50, 0), number(r.P99, 0), percent(r.Shed), percent(r.GaveUp), number(r.First, 0), fmt.Sprint(r.Late),
-		maybePercent(r.Critical), maybePercent(r.Normal), maybePercent(r.Low), number(r.Busy, 2), fmt.Sprintf("%.2f", r.Cost), number(r.CPU, 0), number(r.Added, 2), number(r.Resident, 0), fmt.Sprintf("%.0f%%", 100*r.Others),
+		maybePercent(r.Critical), maybePercent(r.Normal), maybePercent(r.Low), number(r.Busy, 2), number(r.Useful, 2), fmt.Sprintf("%.2f", r.Cost), number(r.CPU, 0), number(r.Added, 2), number(r.Resident, 0), fmt.Sprintf("%.0f%%", 100*r.Others),
 	}
 }
 
