@@ -47,6 +47,9 @@ type Action struct {
 	Capped bool   `json:"capped,omitempty"`
 	Mode   Mode   `json:"mode"`
 	Why    Reason `json:"why"`
+	// Leave names the instances that should leave first if the number of instances falls, the least
+	// loaded first; none: any may.
+	Leave []string `json:"leave,omitempty"`
 	// Of is what the workload has and will have, if the knob is that of one of several instances;
 	// nil: it is the only one.
 	Of *Whole `json:"of,omitempty"`
@@ -397,6 +400,9 @@ func (p *Plan) validateActions() error {
 	return nil
 }
 
+// maxLeave bounds the instances of an action that should leave first.
+const maxLeave = 30
+
 // validate checks names and amounts.
 func (a *Action) validate(pool string) error {
 	if err := a.KnobID.validate(pool, a.Host); err != nil {
@@ -415,6 +421,14 @@ func (a *Action) validate(pool string) error {
 	}
 	if a.Mode != Recommend && a.Mode != Act {
 		return Invalidf("action on %s: mode %.20q", a.Workload, a.Mode)
+	}
+	if len(a.Leave) > maxLeave {
+		return Invalidf("action on %s: %d instances that leave first, limit %d", a.Workload, len(a.Leave), maxLeave)
+	}
+	for _, name := range a.Leave {
+		if err := valid.Named("instance of "+a.Workload, name); err != nil {
+			return err
+		}
 	}
 	return a.Why.validate("action on " + a.Workload + " at " + a.Host)
 }

@@ -18,8 +18,8 @@ func (l *lending) enveloped(h *managed, goal trimtab.Amount, want *trimtab.Envel
 		return nil
 	}
 	h.loan.off = ""
-	if h.can.ReadyWeight != nil && l.whole {
-		if err := h.can.ReadyWeight(); err != nil {
+	if h.can.Weight.Ready != nil && l.whole {
+		if err := h.can.Weight.Ready(); err != nil {
 			l.logger.Debug("weight by target", "workload", h.Workload, "err", err)
 		}
 	}
@@ -74,8 +74,8 @@ func (l *lending) enter(m *move) {
 		l.unset(h)
 		return
 	}
-	if h.can.Weigh != nil && l.whole {
-		if err := h.can.Weigh(h.loan.envelope.Target); err != nil {
+	if h.can.Weight.Set != nil && l.whole {
+		if err := h.can.Weight.Set(h.loan.envelope.Target); err != nil {
 			l.logger.Debug("weight by target", "workload", h.Workload, "err", err)
 		}
 	}

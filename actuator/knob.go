@@ -116,15 +116,15 @@ type Traits struct {
 	Scale func(undo []byte) float64
 	// Quick lets a fast loop move the knob many times a second, inside an envelope.
 	Quick Quick
+	// Leave says which instances should leave first if the next Write lowers their number, in this
+	// order; none: any may. It is for a knob that is a number of instances.
+	Leave func(instances []string)
 	// Pressure returns the total time that all tasks of the group waited for a CPU at once, in
 	// seconds, including time in which a quota throttled them; false: the kernel does not report
 	// it.
 	Pressure func() (total float64, ok bool)
-	// Weigh sets the weight of the group, beside its quota, to that of so many cores. The weight
-	// matters when CPUs are short. Weigh does nothing before ReadyWeight succeeded, which must be
-	// called before the knob is journaled.
-	Weigh       func(cores float64) error
-	ReadyWeight func() error
+	// Weight sets the weight of the group, beside its quota.
+	Weight Weight
 	// Reclaim has the kernel take memory away from the group, as much as it finds up to so many bytes, and
 	// sets nothing.
 	Reclaim func(bytes float64) error
@@ -133,6 +133,14 @@ type Traits struct {
 	// WriteWith writes an amount and that of another knob of the same instance in one operation, or
 	// neither, a Shared one as well. Its error is trimtab.ErrRefused if each may still be written alone.
 	WriteWith func(ctx context.Context, a trimtab.Amount, other Knob, b trimtab.Amount) error
+}
+
+// Weight is how a knob sets the weight of its group. The weight matters when CPUs are short.
+type Weight struct {
+	// Set sets it to that of so many cores. It does nothing before Ready succeeded, which must be called
+	// before the knob is journaled.
+	Set   func(cores float64) error
+	Ready func() error
 }
 
 // remote reports whether other programs may set the knob at any time.

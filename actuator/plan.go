@@ -410,6 +410,9 @@ func (x *executor) write(ctx context.Context, s *step, all []*move) {
 		r, h := m.result, m.knob
 		started := x.clock.boot()
 		recaps := h.recaps(m.action.Capped)
+		if h.can.Leave != nil {
+			h.can.Leave(m.action.Leave)
+		}
 		if !together {
 			err = x.above.write(ctx, h, m.goal, m.action.Capped)
 		}

@@ -23,6 +23,8 @@ type Replicas struct {
 	Cooldown time.Duration `yaml:"cooldown"`
 	// How long a pod takes from its creation until it is ready, until trimtab has seen some start.
 	Startup time.Duration `yaml:"startup"`
+	// Before the number falls, sets the annotation controller.kubernetes.io/pod-deletion-cost on the pods of a Deployment that serve the least, so that they go, where it is known which those are. It needs the right to patch pods. An annotation of your own stays.
+	DeletionCost bool `yaml:"deletion_cost"`
 	// The block behavior of a HorizontalPodAutoscaler, obeyed as its controller does. Left out: as of an autoscaler without the block.
 	Behavior *Behavior `yaml:"behavior"`
 	// What to have while nothing is known of the workload, in the words of KEDA. Left out: what there is.
@@ -95,6 +97,9 @@ func (k *Knob) checkReplicas(v *validator, where string) {
 		v.fail(at, "only a workload of Kubernetes has replicas", "write kubernetes: {namespace: …, deployment: …}, or workers for a process knob")
 	case k.CPU == nil:
 		v.fail(at, "replicas are planned with the size of pods, which has no bounds", "write cpu: {min: …, max: …}; for the number alone, let the pool share it: pool: {resources: {replicas: …}}")
+	}
+	if r.DeletionCost && k.Kubernetes != nil && k.Kubernetes.StatefulSet != "" {
+		v.fail(at+".deletion_cost", "a StatefulSet removes its last pods, whatever their annotations say", "remove it")
 	}
 	if _, twice := k.Resources[trimtab.Replicas]; twice {
 		v.fail(at, "replicas are bounded twice", "remove resources.replicas")

@@ -224,5 +224,5 @@ func (r counting) scale(s *allocation.Allocation) {
 	}
 	why.NextCheck = r.planner.next
 	why.Summary = fmt.Sprintf("replicas %s from %d to %d: %s", verb, c.From, c.To, why.Summary)
-	*list = append(*list, trimtab.Action{KnobID: s.Scale.KnobID, Expect: s.Scale.Held.Now, Set: trimtab.Units(float64(c.To)), Mode: c.Mode, Why: why})
+	*list = append(*list, trimtab.Action{KnobID: s.Scale.KnobID, Expect: s.Scale.Held.Now, Set: trimtab.Units(float64(c.To)), Mode: c.Mode, Leave: allocation.Leaving(s), Why: why})
 }

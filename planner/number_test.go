@@ -203,6 +203,34 @@ func TestOnePlanResizesInPlaceFirstThenScalesUpThenDown(t *testing.T) {
 	}
 }
 
+func TestAFallNamesThePodsThatServeTheLeastWhereThatIsAskedForAndKnown(t *testing.T) {
+	for name, c := range map[string]struct{ chosen, known bool }{"asked for and known": {true, true}, "not asked for": {false, true}, "not known": {true, false}} {
+		p, d := counted(t, 16, func(w *planner.WorkloadConfig) { w.Count.Chosen = c.chosen }), deployed(3, 0.5)
+		now, left := t0, []string(nil)
+		for range 900 {
+			if now = now.Add(time.Second); d.replicas < 3 {
+				break
+			}
+			e := asks(now, "a", 0.3, 0, 1)
+			if c.known {
+				e.Shares = []trimtab.LoadShare{{Host: "k", Instance: "a-001", Share: 0.5}, {Host: "k", Instance: "a-003", Share: 0.5}}
+			}
+			out := slices.Concat(plans(p.Step(now, d.holding(now))), plans(p.Step(now, e)), plans(p.Step(now, nil)))
+			for ; len(out) > 0; out = out[1:] {
+				for _, a := range out[0].Actions {
+					if a.Resource == trimtab.Replicas {
+						left = a.Leave
+					}
+				}
+				out = append(out, plans(p.Step(now, d.carryOut(out[0], now)))...)
+			}
+		}
+		if want := c.chosen && c.known; d.replicas == 3 || want != (len(left) > 0 && left[0] == "a-002") {
+			t.Errorf("%s: %d pods, %q leave first", name, d.replicas, left)
+		}
+	}
+}
+
 func TestWhileARolloutRunsNoPodIsTakenAway(t *testing.T) {
 	p, d := counted(t, 16, nil), deployed(4, 2)
 	d.play(p, t0, 60, steady(7))

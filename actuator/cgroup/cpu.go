@@ -96,7 +96,7 @@ type CPU struct {
 func (k *CPU) Traits() actuator.Traits {
 	return actuator.Traits{
 		Unit: func() string { return unitIs(&k.config) }, Location: k.Location, Status: k.Status, InForce: k.InForce,
-		Recall: k.Recall, Settle: k.Settle, Quick: k, Pressure: k.Pressure, Weigh: k.Weigh, ReadyWeight: k.ReadyWeight,
+		Recall: k.Recall, Settle: k.Settle, Quick: k, Pressure: k.Pressure, Weight: actuator.Weight{Set: k.Weigh, Ready: k.ReadyWeight},
 	}
 }
 

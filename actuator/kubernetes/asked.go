@@ -66,6 +66,27 @@ func (a *asked) allocatable(node, resource string) (float64, error) {
 	return c.Allocatable(context.Background(), node, resource)
 }
 
+func (a *asked) podsOf(ctx context.Context, w *kube.Workload) (own []*kube.Pod, err error) {
+	c, err := a.client()
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	l := a.listOf(w.Namespace)
+	if l.all == nil {
+		if err := a.list(ctx, c, w.Namespace, l); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range l.all {
+		if p.Matches(w.Spec.Selector.MatchLabels) && !p.Over() {
+			own = append(own, p)
+		}
+	}
+	return own, nil
+}
+
 func (a *asked) spared(ctx context.Context, w *kube.Workload) (atOnce, least int64, by string, err error) {
 	c, err := a.client()
 	if err != nil {
@@ -106,20 +127,12 @@ func (a *asked) pod(ctx context.Context, at *location) (*kube.Pod, error) {
 func (a *asked) listed(ctx context.Context, c *kube.Client, at *location) (p *kube.Pod, listed bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.pods == nil {
-		a.pods = map[string]*podList{}
-	}
-	l := a.pods[at.Namespace]
-	if l == nil || !l.alone && time.Since(l.at) >= listFor {
-		l = &podList{at: time.Now()}
-		a.pods[at.Namespace] = l
-	}
-	if l.reads++; l.alone || l.reads <= listAfter {
+	l := a.listOf(at.Namespace)
+	if l.reads++; l.alone || l.reads <= listAfter && l.all == nil {
 		return nil, false, nil
 	}
 	if l.all == nil {
-		l.at = time.Now()
-		if l.all, err = c.PodsIn(ctx, at.Namespace); errors.Is(err, trimtab.ErrRefused) {
+		if err := a.list(ctx, c, at.Namespace, l); errors.Is(err, trimtab.ErrRefused) {
 			l.alone = true
 			return nil, false, nil
 		} else if err != nil {
@@ -127,6 +140,25 @@ func (a *asked) listed(ctx context.Context, c *kube.Client, at *location) (p *ku
 		}
 	}
 	return l.all[at.Pod], true, nil
+}
+
+// listOf returns the list of the pods of a namespace, empty where that is too old.
+func (a *asked) listOf(namespace string) *podList {
+	if a.pods == nil {
+		a.pods = map[string]*podList{}
+	}
+	l := a.pods[namespace]
+	if l == nil || !l.alone && time.Since(l.at) >= listFor {
+		l = &podList{at: time.Now()}
+		a.pods[namespace] = l
+	}
+	return l
+}
+
+func (a *asked) list(ctx context.Context, c *kube.Client, namespace string, l *podList) (err error) {
+	l.at = time.Now()
+	l.all, err = c.PodsIn(ctx, namespace)
+	return err
 }
 
 func (a *asked) workload(ctx context.Context, r kube.Ref) (*kube.Workload, error) {

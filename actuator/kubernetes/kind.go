@@ -140,8 +140,9 @@ func openPod(c Cluster, at actuator.Location, resource string) (actuator.Knob, e
 		return nil, trimtab.Invalidf("pod %s/%s has no container %q, or several: name one in knob.kubernetes.container", ref.Namespace, p.Name, rest[0])
 	}
 	rules := c.rules(ref)
+	request := resource == trimtab.CPU && rules.Weighs && p.Status.QOSClass != guaranteed
 	where := location{Config: c.Config, Namespace: ref.Namespace, Pod: p.Name, UID: p.UID, Container: container.Name, Resource: resource, Workload: ref,
-		Request: resource == trimtab.CPU && rules.Weighs && p.Status.QOSClass != guaranteed}
+		Request: request, PodLevel: wholePod(p, container, resource, request)}
 	return openLimit(where, kept{c}, rules).knob(), nil
 }
 

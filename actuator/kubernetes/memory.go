@@ -57,7 +57,7 @@ func (t turned) notBelow(v float64) string {
 func (t turned) allowMemory(v float64) error {
 	request := float64(t.Resources.Requests[trimtab.Memory])
 	switch {
-	case t.pod.Status.QOSClass == guaranteed:
+	case tied(t.pod, t.Container):
 		return t.limit.fits(t.pod, v-request, v)
 	case t.follows():
 		return t.limit.fits(t.pod, t.following(v)-request, v)
@@ -67,7 +67,7 @@ func (t turned) allowMemory(v float64) error {
 
 // follows reports whether the request of a container moves with its limit, in a pod that need not.
 func (t turned) follows() bool {
-	return t.limit.rules.Follow && !t.limit.at.Request && t.pod.Status.QOSClass != guaranteed && !ofPod(t.pod, t.limit.at.Resource) &&
+	return t.limit.rules.Follow && !t.limit.at.Request && !tied(t.pod, t.Container) && !ofPod(t.pod, t.limit.at.Resource) &&
 		t.Resources.Requests[t.limit.at.Resource] > 0 && t.Resources.Limits[t.limit.at.Resource] > 0
 }
 
@@ -94,7 +94,7 @@ func beside(l *Limit, found trimtab.Amount) float64 {
 	if l.seen == nil || found.Unlimited {
 		return 0
 	}
-	t := turned{l.seen.Container(l.at.Container), l, l.seen}
+	t := turned{l.at.own(l.seen), l, l.seen}
 	if t.Container == nil || !t.follows() {
 		return 0
 	}

@@ -26,10 +26,17 @@ type location struct {
 	Workload kube.Ref `json:"workload"`
 	// Request says that it is the request, not the limit; the undo's kind says so.
 	Request bool `json:"-"`
+	// PodLevel says that it is of the whole pod, not of the container.
+	PodLevel bool `json:"pod_level,omitempty"`
 }
 
 // field is the name of the value in [kube.Managers].
-func (at *location) field() string { return at.Container + "/" + at.Resource }
+func (at *location) field() string {
+	if at.PodLevel {
+		return at.Resource
+	}
+	return at.Container + "/" + at.Resource
+}
 
 // setBy returns who resized the container last, as managedFields of the pod have it; "": it is not
 // known, nor is the pod.
@@ -92,7 +99,7 @@ func openLimit(at location, from facts, rules Options) *Limit {
 // value of the template.
 func (l *Limit) Undo() []byte {
 	found := l.found
-	if l.rules.StartValues && !l.at.Request && !found.Unlimited {
+	if l.rules.StartValues && !l.at.Request && !l.at.PodLevel && !found.Unlimited {
 		if w, err := l.from.workload(context.Background(), l.at.Workload); err == nil {
 			template := &kube.Pod{Spec: w.Spec.Template.Spec}
 			if c := template.Container(l.at.Container); c != nil && c.Resources.Limits[l.at.Resource] > 0 {
@@ -112,6 +119,9 @@ func (l *Limit) TakesOver(undo []byte) bool {
 
 // String names the container.
 func (l *Limit) String() string {
+	if l.at.PodLevel {
+		return fmt.Sprintf("%s %s of pod %s/%s as a whole (spec.resources)", l.at.Resource, l.word(), l.at.Namespace, l.at.Pod)
+	}
 	return fmt.Sprintf("%s %s of pod %s/%s %s", l.at.Resource, l.word(), l.at.Namespace, l.at.Pod, l.at.Container)
 }
 
@@ -123,7 +133,11 @@ func (l *Limit) Close() error { return nil }
 
 // Location identifies the container for other processes of this host.
 func (l *Limit) Location() (string, error) {
-	return path.Join("/kubernetes", l.at.Namespace, "pods", l.at.UID, l.at.Container), nil
+	part := l.at.Container
+	if l.at.PodLevel {
+		part = "spec.resources"
+	}
+	return path.Join("/kubernetes", l.at.Namespace, "pods", l.at.UID, part), nil
 }
 
 // Probe returns an error if the pod does not exist.
@@ -141,7 +155,7 @@ func (l *Limit) container(ctx context.Context) (*kube.Pod, *kube.Container, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	c := p.Container(l.at.Container)
+	c := l.at.own(p)
 	if c == nil {
 		return nil, nil, trimtab.Invalidf("pod %s/%s has no container %q", l.at.Namespace, l.at.Pod, l.at.Container)
 	}
@@ -196,7 +210,7 @@ func (l *Limit) Effective(ctx context.Context) (trimtab.Amount, error) {
 		return trimtab.Unlimited(), nil
 	}
 	asked := float64(v)
-	status := p.StatusOf(c.Name)
+	status := l.at.statusOf(p)
 	if status == nil || status.Resources == nil {
 		return trimtab.Units(asked), nil // the container does not run yet, and will start with this value
 	}
@@ -251,7 +265,7 @@ func (l *Limit) most() float64 {
 	if bound, _ := l.bound(); bound < most {
 		most = math.Floor(bound*100+1e-9) / 100
 	}
-	if own := l.seen.Container(l.at.Container); own != nil {
+	if own := l.at.own(l.seen); own != nil {
 		if l.at.Request {
 			most = math.Min(most, underLimit(l.seen, own, resource))
 		}
@@ -265,10 +279,13 @@ func (l *Limit) most() float64 {
 func (l *Limit) bound() (most float64, by string) {
 	most = math.Inf(1)
 	c, err := l.from.watched()
-	if err != nil || c == nil || l.seen == nil {
-		return most, ""
+	if err != nil || c == nil || l.seen == nil || l.at.PodLevel {
+		return most, "" // of the whole pod, the server says what is too much
 	}
-	if v, what, err := c.Most(l.seen, l.at.Container, l.at.Resource); err == nil && !l.at.Request {
+	if v, ok := l.at.abovePod(l.seen); ok {
+		most, by = v, "the limit of its whole pod (spec.resources)"
+	}
+	if v, what, err := c.Most(l.seen, l.at.Container, l.at.Resource); err == nil && !l.at.Request && v < most {
 		most, by = v, what
 	}
 	if _, v, what, err := c.Allowed(l.at.Workload, l.at.Container, l.at.Resource); err == nil && v < most {
@@ -280,6 +297,9 @@ func (l *Limit) bound() (most float64, by string) {
 // least returns the smallest value that the objects of the cluster allow.
 func (l *Limit) least(own *kube.Container) float64 {
 	out := least(l.at.Resource)
+	if l.at.PodLevel {
+		return math.Max(out, l.roundUp(insideOf(l.seen, l.at.Resource, l.at.Request)))
+	}
 	c, err := l.from.watched()
 	if err != nil || c == nil {
 		return out
@@ -322,14 +342,18 @@ func (l *Limit) Floor(ctx context.Context) (trimtab.Amount, error) {
 
 // floorOf returns the least limit with which the pod keeps its QoS class.
 func floorOf(p *kube.Pod, c *kube.Container, resource string) float64 {
-	if p.Status.QOSClass == guaranteed {
-		return 0 // the request changes together with the limit
+	inside := 0.0
+	if c.Name == "" {
+		inside = insideOf(p, resource, false)
+	}
+	if tied(p, c) {
+		return inside // the request changes together with the limit
 	}
 	request := roundUp(float64(c.Resources.Requests[resource]), steps(resource, false))
 	if wouldBeGuaranteed(p, c.Name, resource) && same(request, float64(c.Resources.Requests[resource])) {
 		request += least(resource)
 	}
-	return request
+	return math.Max(request, inside)
 }
 
 // The QoS classes, which a resize must not change.
@@ -339,26 +363,6 @@ const (
 )
 
 func same(a, b float64) bool { return math.Abs(a-b) <= 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
-
-// wouldBeGuaranteed reports whether all other limits of the pod equal its requests, so that this
-// limit at its request would make it Guaranteed.
-func wouldBeGuaranteed(p *kube.Pod, container, resource string) bool {
-	for _, all := range [][]kube.Container{p.Spec.Containers, p.Spec.InitContainers} {
-		for i := range all {
-			for _, r := range []string{trimtab.CPU, trimtab.Memory} {
-				if all[i].Name == container && r == resource {
-					continue
-				}
-				limit, ok := all[i].Resources.Limits[r]
-				request, has := all[i].Resources.Requests[r]
-				if !ok || has && !same(float64(limit), float64(request)) {
-					return false
-				}
-			}
-		}
-	}
-	return true
-}
 
 // mustNotFall returns why the workload must not be lowered now, or "".
 func (l *Limit) mustNotFall(ctx context.Context) string {
@@ -399,7 +403,7 @@ func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 	} else if err != nil {
 		return err
 	}
-	other, err := w.Others(l.at.Workload, c.Name, l.at.Resource, l.at.Request || p.Status.QOSClass == guaranteed || containerOf(l, p, c).follows())
+	other, err := w.Others(l.at.Workload, l.at.Container, l.at.Resource, l.at.Request || tied(p, c) || containerOf(l, p, c).follows())
 	if err != nil {
 		return err
 	}
@@ -434,7 +438,10 @@ func (l *Limit) resizable(p *kube.Pod, c *kube.Container) error {
 	}
 	_, limited := c.Resources.Limits[l.at.Resource]
 	_, requested := c.Resources.Requests[l.at.Resource]
-	status := p.StatusOf(c.Name)
+	status := l.at.statusOf(p)
+	if err := l.at.allowPod(l.from, p); err != nil {
+		return err
+	}
 	switch {
 	case p.DeletionTimestamp != nil:
 		return refuse("the pod is being deleted")
@@ -442,7 +449,7 @@ func (l *Limit) resizable(p *kube.Pod, c *kube.Container) error {
 		return refuse("the pod is of QoS class BestEffort, which a resize cannot change: give the container requests and limits")
 	case l.at.Request && !requested:
 		return refuse("container %s has no %s request, and one added by a resize can only be taken back by replacing the pod: give it one", c.Name, l.at.Resource)
-	case l.at.Request && ofPod(p, l.at.Resource):
+	case l.at.Request && !l.at.PodLevel && ofPod(p, l.at.Resource):
 		return refuse("the pod has %s resources of its own (spec.resources), and its weight goes by those", l.at.Resource)
 	case !l.at.Request && !limited && !l.rules.AddLimits:
 		return refuse("container %s has no %s limit, and one added by a resize can only be taken back by replacing the pod: give it one", c.Name, l.at.Resource)
@@ -455,7 +462,7 @@ func (l *Limit) resizable(p *kube.Pod, c *kube.Container) error {
 	case status == nil || status.State.Running == nil:
 		return refuse("container %s does not run yet", c.Name)
 	case status.Resources == nil:
-		return refuse("the node does not tell what container %s has: resizing needs Kubernetes 1.33 or later on nodes, too", c.Name)
+		return refuse("the node does not tell what it has: resizing needs Kubernetes 1.33 or later on nodes, too, and of whole pods 1.36")
 	}
 	return nil
 }

@@ -293,6 +293,114 @@ func TestAnActuatorRestoresOnARealAPIServer(t *testing.T) {
 	}
 }
 
+// Resources of a whole pod, by the rights of deploy/kubernetes alone.
+func TestARealAPIServerResizesAPodAsAWhole(t *testing.T) {
+	r := startReal(t, func(r *kubetest.Real) { r.Shop(2, openEnded) })
+	r.Kubectl("patch", "node", "n1", "--subresource=status", "--type=merge", "-p", `{"status":{"declaredFeatures":["InPlacePodLevelResourcesVerticalScaling"]}}`)
+	r.Kubectl("-n", "shop", "patch", "deployment", "checkout", "--type=merge", "-p", `{"spec":{"template":{"spec":{"resources":{"requests":{"cpu":"600m","memory":"64Mi"},"limits":{"cpu":"1","memory":"128Mi"}}}}}}`)
+	pod := func() kubetest.Object {
+		for _, p := range r.Pods() {
+			if kubetest.Sub(p, "metadata")["deletionTimestamp"] == nil && kubetest.Sub(p, "spec")["resources"] != nil {
+				return p
+			}
+		}
+		return nil
+	}
+	run := func() {
+		for _, p := range r.Pods() {
+			r.Kubelet(p)
+			if own := kubetest.Sub(p, "spec")["resources"]; own != nil {
+				b, err := json.Marshal(kubetest.Object{"status": kubetest.Object{"resources": own}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, _ = r.Try("", "-n", "shop", "patch", "pod", fmt.Sprint(kubetest.Sub(p, "metadata")["name"]), "--subresource=status", "--type=merge", "-p", string(b)) // it may be gone
+			}
+		}
+	}
+	eventually(t, "new pods run", func() bool {
+		run()
+		w, err := r.view.WorkloadOf(checkout)
+		return err == nil && w.Status.UpdatedReplicas == 2 && w.Status.Replicas == 2 && r.view.Rollout(w) == ""
+	})
+	name := fmt.Sprint(kubetest.Sub(pod(), "metadata")["name"])
+	k, err := kubernetes.Pods(r.of).Open(actuator.Location{Path: "shop/Deployment/checkout/app/" + name}, trimtab.CPU)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, k); got != 1 {
+		t.Fatalf("%s has %v", k, got)
+	}
+	undo := k.(*kubernetes.Limit).Undo()
+	whole := func(part string) any {
+		p, err := r.view.Client.Pod(t.Context(), "shop", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if part == "requests" {
+			return float64(p.Spec.Resources.Requests["cpu"])
+		}
+		return float64(p.Spec.Resources.Limits["cpu"])
+	}
+	if err := write(t.Context(), k, 2); err != nil || whole("limits") != 2. || whole("requests") != 0.6 {
+		t.Fatalf("%v: limit %v, request %v", err, whole("limits"), whole("requests"))
+	}
+	if err := write(t.Context(), k, 0.5); !errors.Is(err, trimtab.ErrRefused) {
+		t.Errorf("below its request: %v", err)
+	}
+	run()
+	eventually(t, "it is in force", func() bool { return effective(t, k) == 2 })
+	back, err := new(kubernetes.Reopener).Limit(undo)
+	if err == nil {
+		err = back.Traits().Restore(t.Context(), undo)
+	}
+	if err != nil || whole("limits") != 1. {
+		t.Errorf("restored to %v, %v", whole("limits"), err)
+	}
+}
+
+// What the controller of a ReplicaSet makes of the annotations.
+func TestARealReplicaSetDeletesThePodsThatServeTheLeast(t *testing.T) {
+	r := startReal(t, func(r *kubetest.Real) {
+		r.Shop(4, burstable)
+		r.Apply("apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: annotate, namespace: shop}\nrules: [{apiGroups: [\"\"], resources: [pods], verbs: [patch]}]\n---\n" +
+			"apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: annotate, namespace: shop}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: annotate}\nsubjects: [{kind: User, name: trimtab, apiGroup: rbac.authorization.k8s.io}]\n")
+	})
+	r.of.Rules = func(kube.Ref) kubernetes.Options { return kubernetes.Options{Choose: true} }
+	names := func() (all []string) {
+		for _, p := range r.Pods() {
+			if kubetest.Sub(p, "metadata")["deletionTimestamp"] == nil {
+				all = append(all, fmt.Sprint(kubetest.Sub(p, "metadata")["name"]))
+			}
+		}
+		return all
+	}
+	before := names() // the controller takes the youngest otherwise: by name is any order
+	a := r.runs(func(config *actuator.Config) { config.KeepOnStop = true })
+	if got := statusOf(a.Handle(t.Context(), falls(4, 2, before[3], before[0]))); got != trimtab.Pending {
+		t.Fatalf("status %v", got)
+	}
+	r.Run(2)
+	after := names()
+	if len(after) != 2 || after[0] != before[1] || after[1] != before[2] {
+		t.Errorf("of %q stay %q", before, after)
+	}
+	// What is annotated goes, so the pod that stays has no annotation.
+	if got := statusOf(a.Handle(t.Context(), falls(2, 1, before[1]))); got != trimtab.Pending && got != trimtab.Written {
+		t.Fatalf("status %v", got)
+	}
+	r.Run(1)
+	eventually(t, "no annotation stays", func() bool {
+		a.Tick(t.Context())
+		for _, p := range r.Pods() {
+			if kubetest.Sub(p, "metadata", "annotations")[kube.DeletionCost] != nil {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 // A container without a CPU limit, by the rights of deploy/kubernetes alone.
 func TestARequestAloneIsSetOnARealAPIServerAndComesBack(t *testing.T) {
 	r := startReal(t, func(r *kubetest.Real) { r.Shop(2, openEnded) })

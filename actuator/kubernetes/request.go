@@ -101,16 +101,6 @@ func (l *Limit) near(asked, actual float64) bool {
 	return off < 1 || l.at.Resource == trimtab.CPU && off < 1+1e-6
 }
 
-// ofPod reports whether the pod sets a resource at pod level, in addition to its containers.
-func ofPod(p *kube.Pod, resource string) bool {
-	if p.Spec.Resources == nil {
-		return false
-	}
-	_, limited := p.Spec.Resources.Limits[resource]
-	_, requested := p.Spec.Resources.Requests[resource]
-	return limited || requested
-}
-
 // underLimit returns the largest request below a container's own limit with which the pod keeps
 // its QoS class.
 func underLimit(p *kube.Pod, c *kube.Container, resource string) float64 {

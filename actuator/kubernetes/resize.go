@@ -33,8 +33,8 @@ func (l *Limit) Write(ctx context.Context, a trimtab.Amount) error {
 // WriteWith requests CPU and memory of one container with one PATCH.
 func (l *Limit) WriteWith(ctx context.Context, a trimtab.Amount, other actuator.Knob, b trimtab.Amount) error {
 	o, ok := other.(interface{ self() *Limit })
-	if !ok || o.self().at.UID != l.at.UID || o.self().at.Container != l.at.Container {
-		return fmt.Errorf("write %s with %s: they are of two containers: %w", l, other, trimtab.ErrRefused)
+	if !ok || o.self().at.UID != l.at.UID || o.self().at.Container != l.at.Container || o.self().at.PodLevel != l.at.PodLevel {
+		return fmt.Errorf("write %s with %s: they are not of one container, or of one pod as a whole: %w", l, other, trimtab.ErrRefused)
 	}
 	return write(ctx, change{Limit: l, to: a}, change{Limit: o.self(), to: b})
 }
@@ -69,7 +69,7 @@ func write(ctx context.Context, all ...change) error {
 // made.
 func resize(ctx context.Context, all ...change) error {
 	first := all[0]
-	p, c := first.seen, first.seen.Container(first.at.Container)
+	p, c := first.seen, first.at.own(first.seen)
 	client, err := first.from.client()
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ func resize(ctx context.Context, all ...change) error {
 		if !l.at.Request {
 			limits[l.at.Resource] = text
 		}
-		if of := containerOf(l.Limit, p, c); l.at.Request || p.Status.QOSClass == guaranteed {
+		if of := containerOf(l.Limit, p, c); l.at.Request || tied(p, c) {
 			requests[l.at.Resource] = text
 		} else if of.follows() {
 			requests[l.at.Resource] = kube.Text(l.at.Resource, cmp.Or(l.beside, of.following(l.to.Value)))
@@ -125,7 +125,7 @@ func (l *Limit) unchanged(ctx context.Context, client *kube.Client, p *kube.Pod,
 	if err != nil {
 		return nil, err
 	}
-	has := now.Container(c.Name)
+	has := l.at.own(now)
 	if now.UID != p.UID || now.Generation != p.Generation || has == nil || !reflect.DeepEqual(has.Resources, c.Resources) {
 		return nil, fmt.Errorf("write %s: somebody else changed it: %w", l, trimtab.ErrStale)
 	}

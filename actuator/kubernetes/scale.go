@@ -32,6 +32,7 @@ type Scale struct {
 	// it.
 	wrote   *written
 	refusal refusal
+	leaving leaving
 }
 
 type written struct {
@@ -46,7 +47,7 @@ func (s *Scale) Traits() actuator.Traits {
 	return actuator.Traits{
 		Pace:     s.from.pace() / 2, // each write also reads the workload
 		Location: s.Location, Effective: s.Effective, Hopeless: s.Hopeless, Version: s.Version,
-		Status: s.Status, Floor: s.Floor, Restore: s.Restore, SetBy: s.SetBy,
+		Status: s.Status, Floor: s.Floor, Restore: s.Restore, SetBy: s.SetBy, Leave: s.Leave,
 	}
 }
 
@@ -61,15 +62,17 @@ type scaleUndo struct {
 	// it.
 	Replicas int64 `json:"replicas"`
 	Lower    bool  `json:"lower,omitempty"`
+	// Chose says that pods may have an annotation of trimtab's.
+	Chose bool `json:"chose,omitempty"`
 }
 
 func openScale(config kube.Config, ref kube.Ref, uid string, from facts, rules Options) *Scale {
-	return &Scale{config: config, ref: ref, uid: uid, from: from, rules: rules, now: time.Now}
+	return &Scale{config: config, ref: ref, uid: uid, from: from, rules: rules, now: time.Now, leaving: leaving{marked: rules.Choose}}
 }
 
 // Undo describes the knob, with the number found.
 func (s *Scale) Undo() []byte {
-	return actuator.UndoOf(scaleKind, scaleUndo{s.config, s.ref, s.uid, s.found, s.rules.RestoreBaseline})
+	return actuator.UndoOf(scaleKind, scaleUndo{s.config, s.ref, s.uid, s.found, s.rules.RestoreBaseline, s.rules.Choose})
 }
 
 // String names the workload.
@@ -162,6 +165,7 @@ func (s *Scale) Effective(ctx context.Context) (trimtab.Amount, error) {
 		return trimtab.Units(float64(max(s.wrote.before, w.Status.AvailableReplicas))), nil
 	}
 	s.wrote = nil
+	s.fallen(ctx, w)
 	return trimtab.Units(float64(asked)), nil
 }
 
@@ -287,6 +291,7 @@ func (s *Scale) Write(ctx context.Context, a trimtab.Amount) error {
 	case s.generation != 0 && at.Generation != s.generation:
 		return fmt.Errorf("set %s: it was changed since %d was read: %w", s, now, trimtab.ErrStale)
 	}
+	s.mark(ctx, w, now-goal)
 	after, err := client.SetReplicas(ctx, s.ref, &at.Meta, goal)
 	if errors.Is(err, trimtab.ErrRefused) {
 		return s.refusal.note(s.now(), err)
@@ -341,6 +346,17 @@ func (s *Scale) Restore(ctx context.Context, undo []byte) error {
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", s, err)
 	}
+	err = s.restore(ctx, &u)
+	if w, gone := s.workload(ctx); u.Chose && gone == nil {
+		// Without the right, nothing was annotated.
+		if failed := s.unmark(ctx, w); err == nil && !errors.Is(failed, trimtab.ErrRefused) {
+			err = failed
+		}
+	}
+	return err
+}
+
+func (s *Scale) restore(ctx context.Context, u *scaleUndo) error {
 	now, err := s.Read(ctx)
 	if err != nil {
 		return err

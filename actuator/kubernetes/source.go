@@ -37,6 +37,8 @@ type Options struct {
 	Follow bool
 	// AllowZero lets the number of pods go to 0 and come back from it.
 	AllowZero bool
+	// Choose says that pods that should leave first get an annotation before the number falls.
+	Choose bool
 	// StartValues says that new pods start with the present values of the other pods instead of
 	// those of their template. A limit is then restored to the template's value, and one more pod
 	// takes as much as the others have.
@@ -86,6 +88,8 @@ type facts interface {
 	allocatable(node, resource string) (float64, error)
 	// pace returns the rate limit for writes and the reads that they need, in requests a second.
 	pace() float64
+	// podsOf returns the pods of a workload that have not ended.
+	podsOf(ctx context.Context, w *kube.Workload) ([]*kube.Pod, error)
 	// spared returns how many pods disruption budgets allow to remove; see [kube.Cluster.Spared].
 	spared(ctx context.Context, w *kube.Workload) (atOnce, least int64, by string, err error)
 }
@@ -118,6 +122,14 @@ func (k kept) workload(ctx context.Context, r kube.Ref) (*kube.Workload, error) 
 		return nil, err
 	}
 	return c.WorkloadOf(r)
+}
+
+func (k kept) podsOf(ctx context.Context, w *kube.Workload) ([]*kube.Pod, error) {
+	c, err := k.of.watched(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c.PodsOf(kube.Ref{Namespace: w.Namespace, Kind: w.Kind, Name: w.Name})
 }
 
 func (k kept) allocatable(node, resource string) (float64, error) {

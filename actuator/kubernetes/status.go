@@ -49,7 +49,7 @@ func (l *Limit) Status(ctx context.Context) *trimtab.KnobStatus {
 	switch {
 	case l.at.Request:
 		names, out.Note = names[1:], noteOf(p, own)
-	case p.Status.QOSClass != guaranteed:
+	case !tied(p, own):
 		names = names[:1]
 	}
 	for _, name := range names {
@@ -96,7 +96,7 @@ func (s *Scale) Status(ctx context.Context) *trimtab.KnobStatus {
 		return nil
 	}
 	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // not observed yet: our change
-	out := &trimtab.KnobStatus{Starts: map[string]float64{}, Rollout: !own && c.Rollout(w) != ""}
+	out := &trimtab.KnobStatus{Starts: map[string]float64{}, Rollout: !own && c.Rollout(w) != "", Note: s.leaving.note(s)}
 	asks := map[string]float64{"pods": 1, "count/pods": 1}
 	for _, resource := range []string{trimtab.CPU, trimtab.Memory} {
 		limit, limited := templated(w, resource, func(r *kube.Resources) kube.List { return r.Limits })
@@ -148,9 +148,14 @@ func largest(c *kube.Cluster, r kube.Ref, resource string) (most float64) {
 	return most
 }
 
-// templated returns the sum of a resource over the template's containers; all is false if a
-// container requests none.
+// templated returns what the template's pod has of a resource as a whole, or the sum over its
+// containers; all is false if a container requests none.
 func templated(w *kube.Workload, resource string, of func(*kube.Resources) kube.List) (sum float64, all bool) {
+	if whole := w.Spec.Template.Spec.Resources; whole != nil {
+		if v, ok := of(whole)[resource]; ok {
+			return float64(v), true
+		}
+	}
 	containers := w.Spec.Template.Spec.Containers
 	all = len(containers) > 0
 	for i := range containers {

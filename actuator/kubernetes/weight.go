@@ -81,7 +81,8 @@ func noteOf(p *kube.Pod, c *kube.Container) string {
 	own := float64(c.Resources.Requests[trimtab.CPU])
 	note := fmt.Sprintf("its request of %s is a weight: beside other pods that of its pod counts, %d, which the kubelet writes",
 		kube.Text(trimtab.CPU, own), podWeight(sharesOf(p.Requests(trimtab.CPU))))
-	if len(p.Spec.Containers) > 1 || slices.ContainsFunc(p.Spec.InitContainers, func(c kube.Container) bool { return c.RestartPolicy == "Always" }) {
+	others := len(p.Spec.Containers) > 1 || slices.ContainsFunc(p.Spec.InitContainers, func(c kube.Container) bool { return c.RestartPolicy == "Always" })
+	if others && c.Name != "" {
 		note += fmt.Sprintf("; beside the other containers of its pod its own, %d, which the runtime writes by another formula", containerWeight(sharesOf(own)))
 	}
 	return note

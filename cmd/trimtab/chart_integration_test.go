@@ -42,6 +42,7 @@ var valueSets = map[string][]string{
 	"act all":           {"--set", "mode=act"},
 	"act one":           {"--set", "mode=act,namespaces={shop},config.pool.name=Shop"},
 	"act replicas":      {"--set", "mode=act,namespaces={shop},act.resize=false"},
+	"pods that go":      {"--set", "mode=act,namespaces={shop},act.deletionCost=true"},
 	"start values":      {"--set", "mode=act,namespaces={shop},startValues.enabled=true,events=off"},
 	"VPA":               {"--set", "mode=recommend,vpa.recommender=trimtab,events=all"},
 	"SLOs of objects":   {"--set", "mode=recommend,slo.objects=true"},

@@ -79,12 +79,21 @@ func kubernetesPromises() map[string][]string {
 			knobs + "TestWhatAControllerSetLastByManagedFieldsIsOnlyRecommendedAndItIsNamed", "internal/kube.TestTheControllerThatSetAFieldLastIsNamedByItsProductWhereThatIsKnown",
 			"internal/kube.TestManagedFieldsOfAnyFormCostNoObjectAndLittleMemory", knobs + "TestWhoChangedAValueThatTrimtabSetIsNamed", "console/view.TestAReportNamesAnyControllerThatHoldsAValue",
 			knobs + "TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect"},
+		"33: before a fall the pods that serve the least are annotated where that is known, never over an annotation of somebody else's, and nothing stays": {
+			knobs + "TestBeforeAFallThePodsThatServeTheLeastAreAnnotatedAndAfterItNothingStays", "internal/kube.TestADeletionCostOfSomebodyElseIsNeverOverwrittenAndOursIsRemovedWhole",
+			knobs + "TestARestoreAndANewProcessRemoveAnnotationsOfAFallThatWasCutOff", knobs + "TestAFallDoesNotWaitForARightToAnnotatePodsAndWhatIsMissingIsSaid",
+			"planner/instances.TestTheLeastLoadedAreNamedOnlyWhereTheLoadOfAllIsKnown", knobs + "TestARealReplicaSetDeletesThePodsThatServeTheLeast"},
+		"34: resources of whole pods are resized where the server does it and bound those of containers, named; before that nothing is tried": {
+			knobs + "TestThePodsOwnCPUIsSetWhereItsContainerHasNoLimitAndComesBack", knobs + "TestAPodsOwnRequestIsItsWeightAndHoldsThoseOfItsContainers",
+			knobs + "TestTheLimitOfTheWholePodBoundsThatOfAContainerAndIsNamed", knobs + "TestBefore136NothingOfAPodWithResourcesOfItsOwnIsTriedAndTheReasonIsNamed",
+			knobs + "TestOnANodeWhoseKubeletDoesNotDeclareItAPodIsNotResizedAsAWholeAndItsContainersAre",
+			knobs + "TestARealAPIServerResizesAPodAsAWhole"},
 	}
 }
 
 func TestEveryPromiseToAnOperatorOfKubernetesHasItsTests(t *testing.T) {
-	if n := len(kubernetesPromises()); n != 32 {
-		t.Errorf("%d sentences, want 32", n)
+	if n := len(kubernetesPromises()); n != 34 {
+		t.Errorf("%d sentences, want 34", n)
 	}
 	haveTests(t, kubernetesPromises())
 }

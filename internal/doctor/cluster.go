@@ -50,6 +50,7 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 			needs.Events = needs.Events || told.Events != kubeexport.NoEvents
 			needs.Resize = needs.Resize || kind == kubernetes.PodsKind
 			needs.Scale = needs.Scale || kind == kubernetes.ScaleKind || both
+			needs.Annotate = needs.Annotate || w.Knob.Replicas != nil && w.Knob.Replicas.DeletionCost
 		}
 		if kind == kubernetes.PodsKind {
 			c.resize(ctx, version)
@@ -191,7 +192,7 @@ func (c *clusterCheck) workload(ctx context.Context, w *config.Workload) {
 		c.bad("%s: pods of %s have %d containers: name one in knob.kubernetes.container", w.Name, ref, len(template.Spec.Containers))
 	case container == nil:
 		c.bad("%s: pods of %s have no container %q", w.Name, ref, t.Container)
-	case w.Knob.CPU != nil && !c.cpu(w, container, ref):
+	case w.Knob.CPU != nil && !c.cpu(w, container, template.Spec.Resources, ref):
 	default:
 		fmt.Fprintf(c.out, "%s is %s, replicas: %d\n", w.Name, ref, of.Replicas())
 	}
@@ -199,9 +200,13 @@ func (c *clusterCheck) workload(ctx context.Context, w *config.Workload) {
 
 // cpu determines, by the template, which of the container's CPU values trimtab will set; false: it
 // can set none.
-func (c *clusterCheck) cpu(w *config.Workload, container *kube.Container, ref kube.Ref) bool {
+func (c *clusterCheck) cpu(w *config.Workload, container *kube.Container, whole *kube.Resources, ref kube.Ref) bool {
 	request := container.Resources.Requests[trimtab.CPU]
 	_, limited := container.Resources.Limits[trimtab.CPU]
+	if whole != nil { // of the pod
+		request = max(request, whole.Requests[trimtab.CPU])
+		limited = limited || whole.Limits[trimtab.CPU] > 0
+	}
 	switch {
 	case w.Knob.CPU.Cap != config.CapNever && !limited && !w.Knob.Kubernetes.AddLimits:
 		c.bad("%s: container %s of %s has no CPU limit in its template: a limit that is not there is not added without knob.kubernetes.add_limits; with cap: never its request is set", w.Name, container.Name, ref)

@@ -239,8 +239,8 @@ func (c *Client) SetReplicas(ctx context.Context, ref Ref, at *Meta, replicas in
 	return s, c.patch(ctx, r, at, types.MergePatchType, map[string]any{"spec": map[string]any{"replicas": replicas}}, s, "scale")
 }
 
-// Resize sets requests and limits of one container of a pod, as quantities, in place. Resources
-// that are not named stay.
+// Resize sets requests and limits of one container of a pod, or with container "" of the pod as a
+// whole, as quantities, in place. Resources that are not named stay.
 func (c *Client) Resize(ctx context.Context, at *Meta, container string, requests, limits map[string]string) (*Pod, error) {
 	resources := map[string]any{}
 	if len(requests) > 0 {
@@ -249,7 +249,10 @@ func (c *Client) Resize(ctx context.Context, at *Meta, container string, request
 	if len(limits) > 0 {
 		resources["limits"] = limits
 	}
-	spec := map[string]any{"containers": []any{map[string]any{"name": container, "resources": resources}}}
+	spec := map[string]any{"resources": resources}
+	if container != "" {
+		spec = map[string]any{"containers": []any{map[string]any{"name": container, "resources": resources}}}
+	}
 	p := &Pod{}
 	return p, c.patch(ctx, pods(), at, types.StrategicMergePatchType, map[string]any{"spec": spec}, p, "resize")
 }

@@ -101,6 +101,16 @@ func (n *Node) allocatable(resource string) (float64, error) {
 	return float64(v), nil
 }
 
+// Declares reports whether a node's kubelet has a feature; false, too, where it tells of none, as
+// before 1.36. The error says why that is not known.
+func (w *Cluster) Declares(node, feature string) (bool, error) {
+	if err := w.fresh(nodes()); err != nil {
+		return false, err
+	}
+	n := w.tables.nodes.get("", node)
+	return n != nil && slices.Contains(n.Status.Declared, feature), nil
+}
+
 // AllAllocatable returns how much of a resource all nodes have together.
 func (w *Cluster) AllAllocatable(resource string) (sum float64, err error) {
 	if err := w.fresh(nodes()); err != nil {
@@ -280,6 +290,9 @@ func (s *sparing) add(b *Budget) {
 	}
 }
 
+// Matches reports whether a selector that is a set of labels selects the pod.
+func (p *Pod) Matches(selector map[string]string) bool { return selects(selector, p.Labels) }
+
 // selects reports whether a selector that is a set of labels selects an object. One
 // without labels selects all.
 func selects(selector, labels map[string]string) bool {
@@ -408,10 +421,17 @@ func (w *Cluster) Resizable() error {
 
 // LowersMemory reports whether the server lowers a memory limit of a running container without a
 // restart, which it does from 1.34 on; false: it does not, or its version is not known yet.
-func (w *Cluster) LowersMemory() bool {
+func (w *Cluster) LowersMemory() bool { return w.isAtLeast(34) }
+
+// ResizesWholePods reports whether the server resizes pods that have resources of their own
+// (spec.resources), and these, which it does from 1.36 on; false: it does not, or its version is not
+// known yet.
+func (w *Cluster) ResizesWholePods() bool { return w.isAtLeast(36) }
+
+func (w *Cluster) isAtLeast(minor int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.version.Major > 1 || w.version.Major == 1 && w.version.Minor >= 34
+	return w.version.Major > 1 || w.version.Major == 1 && w.version.Minor >= minor
 }
 
 // FollowPods calls seen with each watched pod as it is now, then after each change, and with the last

@@ -167,6 +167,9 @@ type Pod struct {
 		ObservedGeneration int64             `json:"observedGeneration"`
 		Conditions         []Condition       `json:"conditions"`
 		ContainerStatuses  []ContainerStatus `json:"containerStatuses"`
+		// Resources and Allocated are those of the pod as a whole, where its spec has any.
+		Resources *Resources `json:"resources"`
+		Allocated List       `json:"allocatedResources"`
 	} `json:"status"`
 }
 
@@ -278,7 +281,9 @@ type Node struct {
 	Status struct {
 		Allocatable List        `json:"allocatable"`
 		Conditions  []Condition `json:"conditions"`
-		Addresses   []struct {
+		// Declared are features of its kubelet, from 1.36 on.
+		Declared  []string `json:"declaredFeatures"`
+		Addresses []struct {
 			Type    string `json:"type"`
 			Address string `json:"address"`
 		} `json:"addresses"`

@@ -6,8 +6,8 @@ import "slices"
 type Needs struct {
 	// Namespaces are watched.
 	Namespaces []string
-	// Resize and Scale say which are used.
-	Resize, Scale bool
+	// Resize and Scale say which are used, Annotate that pods are annotated.
+	Resize, Scale, Annotate bool
 	// Metrics and Kubelets say from where the memory of pods is read.
 	Metrics, Kubelets bool
 	// Events says that it writes events on workloads, Recommend that it writes the status of VPAs.
@@ -39,6 +39,9 @@ func (n *Needs) Rights() (all []Right) {
 		}
 		if n.Resize {
 			add(of(pods(), "resize"), "patch")
+		}
+		if n.Annotate {
+			add(of(pods(), ""), "patch")
 		}
 		if n.Events {
 			add(of(events(), ""), "create", "patch")

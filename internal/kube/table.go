@@ -175,7 +175,7 @@ func slim(m *Meta) {
 // isRead reports whether an annotation means something here.
 func isRead(annotation string) bool {
 	switch annotation {
-	case "resource.opentelemetry.io/service.name", "kubernetes.io/config.hash",
+	case "resource.opentelemetry.io/service.name", "kubernetes.io/config.hash", DeletionCost, ownCost,
 		"autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-replicas",
 		"autoscaling.keda.sh/paused-scale-in", "autoscaling.keda.sh/paused-scale-out":
 		return true

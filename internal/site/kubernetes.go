@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"slices"
@@ -52,32 +51,36 @@ func (w *watchedCluster) of(cfg *config.Config) kubernetes.Cluster {
 
 // rulesOfCluster returns the configured options for workloads of the cluster, without their bounds.
 func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
-	adds, zero, weighs, follow := map[kube.Ref]bool{}, map[kube.Ref]bool{}, map[kube.Ref]bool{}, map[kube.Ref]bool{}
-	for i := range cfg.Workloads {
-		if t := cfg.Workloads[i].Knob.Kubernetes; t != nil {
-			kind, name := t.Workload()
-			ref := kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}
-			adds[ref], follow[ref] = t.AddLimits, t.Requests == config.RequestsFollow
-			weighs[ref] = cfg.Workloads[i].Knob.CPU != nil && cfg.Workloads[i].Knob.CPU.Cap == config.CapNever
-			zero[ref] = cfg.Workloads[i].Knob.Replicas != nil && cfg.Workloads[i].Knob.Replicas.AllowZero
-		}
-	}
-	all := kubernetes.Options{StartValues: cfg.Exporters.Kubernetes.StartValues != "", RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout, TakeOver: cfg.Kubernetes.TakeOver}
+	own := optionsOfCluster(cfg)
 	return func(r kube.Ref) kubernetes.Options {
-		o := all
-		o.AddLimits, o.AllowZero, o.Weighs, o.Follow = adds[r], zero[r], weighs[r], follow[r]
-		return o
+		if o, ok := own[r]; ok {
+			return o
+		}
+		return own[kube.Ref{}]
 	}
 }
 
-// optionsOfCluster lists the workloads that have options of their own.
-func optionsOfCluster(cfg *config.Config) (all []string) {
+// optionsOfCluster returns the options of each workload of the cluster, and with an empty name those
+// of all others.
+func optionsOfCluster(cfg *config.Config) map[kube.Ref]kubernetes.Options {
+	all := kubernetes.Options{StartValues: cfg.Exporters.Kubernetes.StartValues != "", RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout, TakeOver: cfg.Kubernetes.TakeOver}
+	own := map[kube.Ref]kubernetes.Options{{}: all}
 	for i := range cfg.Workloads {
-		if w := &cfg.Workloads[i]; w.Knob.Kubernetes != nil && (w.Knob.Kubernetes.AddLimits || w.Knob.Kubernetes.Requests != "") {
-			all = append(all, fmt.Sprint(w.Name, w.Knob.Kubernetes.AddLimits, w.Knob.Kubernetes.Requests))
+		k := &cfg.Workloads[i].Knob
+		t := k.Kubernetes
+		if t == nil {
+			continue
 		}
+		o := all
+		o.AddLimits, o.Follow = t.AddLimits, t.Requests == config.RequestsFollow
+		o.Weighs = k.CPU != nil && k.CPU.Cap == config.CapNever
+		if r := k.Replicas; r != nil {
+			o.AllowZero, o.Choose = r.AllowZero, r.DeletionCost
+		}
+		kind, name := t.Workload()
+		own[kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}] = o
 	}
-	return all
+	return own
 }
 
 // nameSenders adds to spans the workload of the cluster that sent them, if they name its pod, its
@@ -139,7 +142,7 @@ func countOf(r *config.Replicas) *planner.Count {
 	if r == nil {
 		return nil
 	}
-	c := &planner.Count{Min: r.Min, Max: r.Max, Spare: r.Spare, Startup: r.Startup, AllowZero: r.AllowZero, Cooldown: r.Cooldown}
+	c := &planner.Count{Min: r.Min, Max: r.Max, Spare: r.Spare, Startup: r.Startup, AllowZero: r.AllowZero, Cooldown: r.Cooldown, Chosen: r.DeletionCost}
 	c.Behavior = BehaviorOf(r.Behavior)
 	if f := r.Fallback; f != nil {
 		c.Fallback = &replicas.Fallback{FailureThreshold: f.FailureThreshold, Replicas: f.Replicas, Behavior: f.Behavior}

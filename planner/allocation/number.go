@@ -121,6 +121,15 @@ type Replicas struct {
 // Moves reports whether it changes.
 func (n *Replicas) Moves() bool { return n.To != n.From }
 
+// Leaving names the instances of an allocation that should leave first if the number falls, where that
+// is asked for and known.
+func Leaving(s *Allocation) []string {
+	if !s.Count.Chosen {
+		return nil
+	}
+	return s.Knobs.LeastLoaded(s.Estimate, s.Replicas.From-s.Replicas.To)
+}
+
 // nodeName returns the key of a site in maps of package replicas.
 func nodeName(site int) string { return fmt.Sprint(site) }
 

@@ -107,6 +107,46 @@ func (all All) ShareOut(e *trimtab.Estimate) {
 	}
 }
 
+// allServed is the part of the load that instances with a known share must serve for the others to
+// serve none.
+const allServed = 0.995
+
+// mostLeave bounds the instances that an action names.
+const mostLeave = 30
+
+// LeastLoaded returns n instances, at most 30, in order of their load, the least first: those that take the
+// fewest requests with them. nil: the load of some is not known.
+func (all All) LeastLoaded(e *trimtab.Estimate, n int) (names []string) {
+	if e == nil || len(e.Shares) == 0 || n < 1 || n >= len(all) {
+		return nil
+	}
+	told, sum := make(map[[2]string]float64, len(e.Shares)), 0.0
+	for _, s := range e.Shares {
+		told[[2]string{s.Host, s.Instance}] = s.Share
+		sum += s.Share
+	}
+	load := func(i *Instance) (share float64, known bool) {
+		share, known = told[[2]string{i.Host, i.Instance}]
+		return share, known || sum >= allServed
+	}
+	order := make([]*Instance, len(all))
+	for i := range all {
+		if _, known := load(&all[i]); !known {
+			return nil
+		}
+		order[i] = &all[i]
+	}
+	slices.SortStableFunc(order, func(a, b *Instance) int {
+		x, _ := load(a)
+		y, _ := load(b)
+		return cmp.Compare(x, y)
+	})
+	for _, i := range order[:min(n, mostLeave)] {
+		names = append(names, i.Instance)
+	}
+	return names
+}
+
 // Effective returns min_i of(i)/f_i.
 func (all All) Effective(of func(*Instance) float64) float64 {
 	least := math.Inf(1)

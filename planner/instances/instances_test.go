@@ -2,6 +2,7 @@ package instances_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/trimtab/trimtab"
@@ -41,6 +42,38 @@ func TestSharesThatAreToldAreTakenAndOthersAreEven(t *testing.T) {
 	all.ShareOut(&trimtab.Estimate{Shares: []trimtab.LoadShare{{Host: "a", Share: 0.75}, {Host: "b", Share: 0.25}}})
 	if math.Abs(all[0].Share-0.75) > 1e-9 {
 		t.Errorf("three quarters are told: %v", all[0].Share)
+	}
+}
+
+func TestTheLeastLoadedAreNamedOnlyWhereTheLoadOfAllIsKnown(t *testing.T) {
+	all := of([]float64{1, 1, 1}, []float64{0, 0, 0})
+	share := func(host string, v float64) trimtab.LoadShare { return trimtab.LoadShare{Host: host, Share: v} }
+	for i := range all {
+		all[i].Instance = "pod-" + all[i].Host
+	}
+	for name, c := range map[string]struct {
+		shares []trimtab.LoadShare
+		n      int
+		want   string
+	}{
+		"nothing is known":               {nil, 1, ""},
+		"the load of one is not known":   {[]trimtab.LoadShare{share("a", 0.6), share("b", 0.3)}, 1, ""},
+		"all are known":                  {[]trimtab.LoadShare{share("a", 0.5), share("b", 0.2), share("c", 0.3)}, 2, "pod-b pod-c"},
+		"one serves nothing":             {[]trimtab.LoadShare{share("a", 0.4), share("b", 0.6)}, 2, "pod-c pod-a"},
+		"none is to go":                  {[]trimtab.LoadShare{share("a", 0.5), share("b", 0.2), share("c", 0.3)}, 0, ""},
+		"all are to go, in whatever way": {[]trimtab.LoadShare{share("a", 0.5), share("b", 0.2), share("c", 0.3)}, 3, ""},
+	} {
+		e := &trimtab.Estimate{}
+		for _, s := range c.shares {
+			s.Instance = "pod-" + s.Host
+			e.Shares = append(e.Shares, s)
+		}
+		if got := strings.Join(all.LeastLoaded(e, c.n), " "); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+	if got := all.LeastLoaded(nil, 1); got != nil {
+		t.Errorf("without an estimate: %q", got)
 	}
 }
 

@@ -23,6 +23,8 @@ type Count struct {
 	// the Cooldown.
 	AllowZero bool
 	Cooldown  time.Duration
+	// Chosen says that a fall names the instances that should leave, by their load.
+	Chosen bool
 	// Startup is how long a start is taken to last until some were seen; 0: a minute.
 	Startup time.Duration
 }

@@ -284,7 +284,10 @@ func (s *Server) one(w http.ResponseWriter, r *http.Request) {
 		answer(w, 200, s.objects[path])
 	case r.Method == http.MethodPatch:
 		o = clone(o)
-		delete(body, "metadata")
+		annotations := Sub(body, "metadata")["annotations"]
+		if delete(body, "metadata"); annotations != nil {
+			body["metadata"] = Object{"annotations": annotations}
+		}
 		merge(o, body)
 		s.put(path, o)
 		answer(w, 200, s.objects[path])
@@ -367,6 +370,16 @@ func Bump(o Object) {
 func (s *Server) resize(w http.ResponseWriter, r *http.Request, path string, o, body Object) {
 	before, was := qos(o), o
 	o = clone(o)
+	whole := Sub(body, "spec", "resources")
+	if own := Sub(o, "spec"); own["resources"] != nil && s.minor < 36 {
+		refuse(w, 422, "resize of pods with pod-level resources is forbidden when InPlacePodLevelResourcesVerticalScalingEnabled feature gate is disabled")
+		return
+	}
+	for part := range whole {
+		for name, v := range Sub(whole, part) {
+			Sub(o, "spec", "resources", part)[name] = v
+		}
+	}
 	wanted, _ := Sub(body, "spec")["containers"].([]any)
 	for _, c := range wanted {
 		patch := c.(Object)
@@ -397,6 +410,9 @@ func (s *Server) resize(w http.ResponseWriter, r *http.Request, path string, o, 
 func qos(o Object) string {
 	all, some := true, false
 	containers, _ := Sub(o, "spec")["containers"].([]any)
+	if Sub(o, "spec")["resources"] != nil { // the class goes by those alone
+		containers = []any{Sub(o, "spec")}
+	}
 	for _, c := range containers {
 		for _, r := range []string{"cpu", "memory"} {
 			limit, request := Sub(c.(Object), "resources", "limits")[r], Sub(c.(Object), "resources", "requests")[r]
@@ -435,5 +451,8 @@ func (s *Server) Kubelet(path string) {
 			all = append(all, Object{"name": c.(Object)["name"], "resources": clone(Sub(c.(Object), "resources")), "allocatedResources": clone(Sub(c.(Object), "resources", "requests")), "state": Object{"running": Object{"startedAt": time.Unix(0, 0).UTC().Format(time.RFC3339)}}})
 		}
 		status["containerStatuses"] = all
+		if Sub(o, "spec")["resources"] != nil {
+			status["resources"], status["allocatedResources"] = clone(Sub(o, "spec", "resources")), clone(Sub(o, "spec", "resources", "requests"))
+		}
 	})
 }
