@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,15 +35,7 @@ func startReal(t *testing.T, prepare func(*kubetest.Real)) *real {
 	t.Helper()
 	r := &real{Real: kubetest.StartReal(t, "trimtab"), t: t}
 	prepare(r.Real)
-	for _, file := range []string{"rbac-recommend.yaml", "rbac-act.yaml"} {
-		b, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The pod's account, as a user that a token of the test's stands for.
-		r.Apply(strings.ReplaceAll(strings.ReplaceAll(string(b), "namespace: default", "namespace: shop"),
-			"{kind: ServiceAccount, name: trimtab, namespace: trimtab}", "{kind: User, name: trimtab, apiGroup: rbac.authorization.k8s.io}"))
-	}
+	r.Rights()
 	config := kube.Config{Kubeconfig: r.Kubeconfig("trimtab")}
 	client, err := kube.Open(config)
 	if err != nil {
