@@ -99,12 +99,12 @@ kube-tools: ## Kubernetes as one binary, helm, kwok, etcd and a scaler of KEDA, 
 
 .PHONY: kube
 kube: kube-tools ## the tests against a real API server, controller manager and etcd, and those of the chart
-	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run 'Real' ./actuator/kubernetes ./exporters/keda ./internal/kube/... ./internal/site
+	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run 'Real' -skip 'ARealKubelet' ./actuator/kubernetes ./exporters/keda ./internal/kube/... ./internal/site
 	go test $(PLAIN) -count=1 -tags integration -timeout 20m -run '$(KUBE_OF_CMD)' ./cmd/trimtab
 
 .PHONY: kubelet
 kubelet: kube-tools ## what only a real node shows: a kubelet and containerd on this host, as root, below a cgroup of their own
-	go test $(PLAIN) -count=1 -tags integration -timeout 10m -v -run 'ARealKubelet' ./actuator/kubernetes
+	go test $(PLAIN) -count=1 -tags integration -timeout 10m -v -p 1 -run 'ARealKubelet' ./actuator/kubernetes ./internal/site
 
 .PHONY: controllers
 controllers: ## the autoscalers of Kubernetes themselves, on the tables that tests hold trimtab's replay against (the first time 5 minutes of two cores; CONTROLLERS=-update writes the tables)

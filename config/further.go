@@ -284,6 +284,12 @@ func (k *Knob) Sized(p *Pool) bool {
 	return k.Memory != nil && (k.Cgroup != "" || k.Kubernetes != nil) && p.Memory == 0
 }
 
+// MemoryAlone reports whether memory is all that is planned of the workload: it keeps what it has of
+// the pool's resources.
+func (k *Knob) MemoryAlone(p *Pool) bool {
+	return k.Sized(p) && k.CPU == nil && len(k.Resources) == 0 && len(k.Admissions()) == 0
+}
+
 // checkWhole checks that bounds on what people count are whole numbers.
 func (b *Bounds) checkWhole(v *validator, where, resource string) {
 	r := trimtab.ResourceOf(resource)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/config"
 )
 
@@ -102,5 +103,32 @@ func TestAMemoryLimitThatNoPoolSharesFollowsTheNeed(t *testing.T) {
 	}
 	if k := parse(", memory: 16GiB", ", memory: {max: 4GiB}"); k != nil {
 		t.Errorf("memory that the pool shares: %+v", k.Memory)
+	}
+}
+
+func TestMemoryAloneNeedsNeitherAnSLONorBoundsOfCPU(t *testing.T) {
+	parse := func(workload string) (*config.Config, error) {
+		return config.Parse("alone.yaml", fmt.Appendf(nil, "pool: {cpu: 8}\nworkloads:\n  - {name: a, %s}\n", workload))
+	}
+	c, err := parse("mode: act, knob: {cgroup: a, memory: {max: 4GiB}}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &c.Workloads[0].Knob
+	_, cpu := k.BoundsOf(trimtab.CPU)
+	b, memory := k.BoundsOf(trimtab.Memory)
+	if !k.MemoryAlone(&c.Pool) || cpu || k.Bounds() != nil || !memory || b != (config.Bounds{Min: 64 << 20, Max: 4 << 30}) {
+		t.Errorf("CPU %v, memory %+v", cpu, b)
+	}
+	for workload, want := range map[string]string{
+		"knob: {cgroup: a, memory: {max: 4GiB}}, fallback: {demand: 1}":                                                                 "a fallback of a workload whose memory alone is planned",
+		"knob: {cgroup: a, memory: {min: 1GiB}}":                                                                                        "memory has no max",
+		"knob: {process: {dir: /a}, memory: {max: 4GiB}}":                                                                               "a process knob has no memory",
+		"slo: {latency: 1s, fraction: 0.9}, knob: {cgroup: a, memory: {max: 4GiB}, concurrency: {gate: 127.0.0.1:80}}":                  "knob has no bounds",
+		"slo: {latency: 1s, fraction: 0.9}, knob: {kubernetes: {namespace: s, deployment: d}, memory: {max: 1GiB}, replicas: {max: 3}}": "replicas are planned with the size of pods",
+	} {
+		if _, err := parse(workload); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", workload, err, want)
+		}
 	}
 }

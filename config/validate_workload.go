@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -86,7 +87,7 @@ func (w *Workload) checkSlo(v *validator, at string) {
 	case v.lost(where):
 		return
 	case !v.has(where):
-		if w.Mode != trimtab.Off && !w.isComponent(v) && !v.lost(at+".mode") {
+		if w.Mode != trimtab.Off && !w.isComponent(v) && !w.Knob.MemoryAlone(&v.config.Pool) && !v.lost(at+".mode") {
 			v.fail(at, fmt.Sprintf("workload %q has no slo", clip(w.Name)), "write slo: {latency: 200ms, fraction: 0.95}, or mode: off")
 		}
 		return
@@ -259,7 +260,7 @@ func (w *Workload) checkKnob(v *validator, at string) {
 	k.checkClusterKnob(v, where)
 	k.Replicas.checkZero(v, where+".replicas", w.Load)
 	if b := k.Bounds(); b == nil || resource == trimtab.CPU && k.CPU == nil {
-		if !v.lost(where + "." + resource) {
+		if !v.lost(where+"."+resource) && !k.MemoryAlone(&v.config.Pool) {
 			v.fail(where, "knob has no bounds", fmt.Sprintf("write %s: {min: …, max: …}", resource))
 		}
 	} else {
@@ -406,6 +407,8 @@ func (w *Workload) checkFallback(v *validator, at string) {
 	}
 	if !w.Knob.Declared() {
 		v.fail(where, "a fallback without a knob", "trimtab plans only for a workload with a knob: write knob: …, or remove fallback")
+	} else if w.Knob.MemoryAlone(&v.config.Pool) {
+		v.fail(where, "a fallback of a workload whose memory alone is planned", "write bounds of "+cmp.Or(v.config.Pool.Resource(), trimtab.CPU)+" in the knob, or remove fallback")
 	}
 	if f.Proxy != "" && w.Performance == "" && w.SLO.Latency == 0 {
 		v.fail(where+".proxy", "proxy replaces a performance query, and there is none", "write it as performance: PromQL")

@@ -150,7 +150,7 @@ type Knob struct {
 	CPU *CPUBounds `yaml:"cpu"`
 	// Number of pods, with kubernetes and cpu: size and number are then one plan, in a pool that shares cores. A pool that shares the number itself bounds it under resources.
 	Replicas *Replicas `yaml:"replicas"`
-	// Bounds of the memory limit, with cgroup or kubernetes; of each instance. Where the pool shares none, the limit follows what each instance needs. Left out: its memory is left alone.
+	// Bounds of the memory limit, with cgroup or kubernetes; of each instance. Where the pool shares none, the limit follows what each instance needs; without bounds of anything else its CPU then stays as it is, and no slo is needed. Left out: its memory is left alone.
 	Memory *MemoryBounds `yaml:"memory"`
 	// Bounds in ways of the last-level cache, with cgroup, where the pool names llc among its resources; of each instance. trimtab sets them through resctrl (Intel RDT, AMD QoS), and says what is missing on a host without. Left out: its cache is left alone.
 	LLC *Bounds `yaml:"llc"`

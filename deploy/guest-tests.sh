@@ -2,7 +2,7 @@
 # Runs tests in the guest of guest.sh, where nothing that needs groups of version
 # 2 or systemd is skipped, and prints how many ran:
 #   deploy/guest-tests.sh short   knobs, collector and files of groups; units of systemd
-#   deploy/guest-tests.sh         these; knobs on the newest kernel of Debian; memory limits between rounds; the actuator with its watchdogs; tasks; the demo
+#   deploy/guest-tests.sh         these; knobs on the newest kernel of Debian; memory limits between rounds, and a probe; the actuator with its watchdogs; tasks; the demo
 set -euo pipefail
 cd "$(dirname "$0")/.."
 part=${1:-whole}
@@ -40,6 +40,7 @@ inside systemd --systemd 'try actuator-cgroup -test.run Systemd; try actuator-cp
 inside 'cgroups of version 2, the newest kernel' --newest 'uname -r; try actuator-cgroup; try actuator-cpuset; try actuator-freezer; try collector-cgroup; try internal-hostfs'
 build -tags=integration agent/grow
 inside 'memory limits between rounds' 'try agent-grow -test.run "Killed|Slowed"'
+inside 'a probe of memory' --swap 'try agent-grow -test.run Probe'
 build actuator actuator/task
 inside watchdogs 'try actuator'
 inside tasks 'try actuator-task -test.run "^Test"'

@@ -2,11 +2,11 @@
 # Runs a shell command in a virtual machine with Debian's kernel, which has what
 # a container has not: the unified cgroup hierarchy (version 2), PSI, and with
 # --systemd a live systemd. Prints what the command prints, exits as it does:
-#   deploy/guest.sh [--systemd] [--threads] [--newest] [--dir DIR]... [--limit SECONDS] COMMAND
+#   deploy/guest.sh [--systemd] [--threads] [--newest] [--swap] [--dir DIR]... [--limit SECONDS] COMMAND
 # The contents of each DIR appear at / of the guest. With --systemd the command is
 # a service with Delegate=yes; with --threads each of its two cores has two hardware
 # threads; with --newest the kernel is the newest that apt's sources have, such as
-# that of backports, in place of the release's own. After SECONDS (1800) the guest is killed: status 124.
+# that of backports, in place of the release's own; with --swap it may swap 256 MiB. After SECONDS (1800) the guest is killed: status 124.
 #
 # Where the CPU cannot virtualise, QEMU emulates it, and CPU work takes about ten
 # times as long: the guest shows that things work, never how fast.
@@ -15,12 +15,13 @@
 # for --systemd mmdebstrap are installed (which needs root), kernel and systemd
 # are unpacked under ~/.cache/trimtab/guest and never installed.
 set -euo pipefail
-systemd='' limit=1800 dirs=() smp=2 intel='' newest=''
+systemd='' limit=1800 dirs=() smp=2 intel='' newest='' swap=''
 while [[ ${1-} == --* ]]; do
   case $1 in
     --systemd) systemd=yes ;;
     --threads) smp=4,sockets=1,cores=2,threads=2 intel=,vendor=GenuineIntel ;; # others tell of threads differently
     --newest) newest=yes ;;
+    --swap) swap='insmod /brd rd_nr=1 rd_size=262144; mkswap /dev/ram0 >/dev/null; swapon /dev/ram0' ;;
     --dir) dirs+=("$2"); shift ;;
     --limit) limit=$2; shift ;;
     *) echo "guest.sh: unknown option $1" >&2; exit 2 ;;
@@ -45,10 +46,11 @@ kernel() { # unpacks a kernel for virtual machines, and sets image
     package=$(apt-cache pkgnames linux-image- | grep -E '^linux-image-[0-9]+\.[0-9]+\.[0-9].*-cloud-amd64$' | sort -V | tail -n 1)
     image=$cache/vmlinuz-$package
   fi
-  [ -e "$image" ] && return
+  [ -e "$image" ] && [ -e "$image-brd" ] && return
   mkdir "$work/kernel"
   package=${package-$(apt-cache depends linux-image-cloud-amd64 | awk '$1 == "Depends:" && $2 ~ /^linux-image/ { print $2; exit }')}
   (cd "$work/kernel" && apt-get download -qq "$package" 2>/dev/null && dpkg -x ./*.deb .)
+  cp "$work"/kernel/lib/modules/*/kernel/drivers/block/brd.ko* "$image-brd" # a disk in memory, to swap to
   cp "$work"/kernel/boot/vmlinuz-* "$image"
 }
 
@@ -91,6 +93,7 @@ mount -t tmpfs -o mode=1777 tmp /tmp
 mount -t tmpfs run /run
 mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link set lo up
+$swap
 for c in \$(cat /sys/fs/cgroup/cgroup.controllers); do echo +\$c >/sys/fs/cgroup/cgroup.subtree_control; done
 cd /root
 $(finish sh)
@@ -138,6 +141,7 @@ if [ -n "$systemd" ]; then
 else
   plain
   cp "$(command -v busybox)" "$work/root/bin"
+  [ -z "$swap" ] || cp "$image-brd" "$work/root/brd"
 fi
 printf '%s\n' "$*" >"$work/root/command"
 for dir in ${dirs[@]+"${dirs[@]}"} "$work/root"; do

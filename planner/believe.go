@@ -91,7 +91,7 @@ func (r *decision) doubt(w *allocation.Workload) trimtab.Held {
 	switch {
 	case e == nil:
 		return trimtab.Held{Code: codes.HeldNoEstimate, Text: "no estimate"}
-	case e.Hold != nil && !allocation.StandsIn(e):
+	case w.Unobserved() && !allocation.StandsIn(e):
 		return allocation.HeldBy(e, "")
 	case e.Validate() != nil:
 		return trimtab.Held{Code: codes.HeldInvalid, Text: "estimate: not a number"}

@@ -49,7 +49,7 @@ func (r limiting) memory() {
 		all = append(all, s)
 		g.Workloads = append(g.Workloads, guard.Workload{
 			Name: w.Name, Now: now, Target: to, Want: to, Advice: !acts(s),
-			Fresh:   s.size.Learnt && w.Estimate.Hold == nil && !measured.Misses(w.Estimate, w.SLO),
+			Fresh:   s.size.Learnt && !w.Unobserved() && !measured.Misses(w.Estimate, w.SLO),
 			Missing: to > now, Meets: true, Changed: to > now,
 			Firing: w.Loan.Fires(), Last: w.History.Sized[s.knob.KnobID],
 		})

@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -24,22 +25,27 @@ type sizedPool struct {
 	since    time.Time // of the limit
 	problem  string
 	status   *trimtab.KnobStatus
+	cores    map[string]float64 // by workload
+	held     map[string]trimtab.Held
 }
 
-func newSized(t *testing.T, mode trimtab.Mode, limit trimtab.Amount) *sizedPool {
+func newSized(t *testing.T, mode trimtab.Mode, limit trimtab.Amount, change ...func(*planner.WorkloadConfig)) *sizedPool {
 	t.Helper()
 	cfg := pool(fair.NJCPolicy{}, mode)
 	cfg.Guard.Disabled, cfg.Round = false, 30*time.Second
 	for i := range cfg.Workloads {
 		if w := &cfg.Workloads[i]; w.Name == "a" {
 			w.Memory = &sizing.Bounds{Min: 64 * mib, Max: 4096 * mib, Margin: 0.1}
+			for _, of := range change {
+				of(w)
+			}
 		}
 	}
 	p, err := planner.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &sizedPool{Planner: p, t: t, now: t0, limit: limit}
+	l := &sizedPool{Planner: p, t: t, now: t0, limit: limit, cores: map[string]float64{"a": 2}}
 	p.Step(l.now, &trimtab.Leader{Pool: "p", Epoch: 1})
 	return l
 }
@@ -49,7 +55,7 @@ func newSized(t *testing.T, mode trimtab.Mode, limit trimtab.Amount) *sizedPool 
 func (l *sizedPool) after(d time.Duration, n quantity.MemoryNeed, change func(*trimtab.Estimate)) (all []trimtab.Action) {
 	l.t.Helper()
 	l.now = l.now.Add(d)
-	h := holding(l.now, 1, l.sequence, map[string]float64{"a": 2})
+	h := holding(l.now, 1, l.sequence, l.cores)
 	h.Targets = append(h.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Pool: "p", Host: h.Host, Workload: "a", Resource: trimtab.Memory},
 		Knob: "test", Now: l.limit, Baseline: trimtab.Unlimited(), Since: l.since, Min: 64 * mib, Max: 4096 * mib, Problem: l.problem, Status: l.status})
 	l.Step(l.now, h)
@@ -66,7 +72,7 @@ func (l *sizedPool) after(d time.Duration, n quantity.MemoryNeed, change func(*t
 	}
 	for queue := plansOf(out); len(queue) > 0; queue = queue[1:] {
 		plan := queue[0]
-		l.sequence = plan.Sequence
+		l.sequence, l.held = plan.Sequence, plan.Held
 		for _, a := range plan.Actions {
 			if a.Resource != trimtab.Memory {
 				continue
@@ -192,5 +198,30 @@ func TestANodeWithoutRoomIsSaidAndTheLimitTakesWhatThereIs(t *testing.T) {
 		if len(all) != 1 || all[0].Mode != c.mode || !strings.Contains(all[0].Why.Summary, c.want) || l.limit.Value != c.limit*mib {
 			t.Errorf("%s: %+v", c.want, all)
 		}
+	}
+}
+
+func TestOfMemoryAloneNoCPUIsPlannedAndNoSLOIsNeeded(t *testing.T) {
+	l := newSized(t, trimtab.Act, trimtab.Units(1000*mib), func(w *planner.WorkloadConfig) { w.MemoryAlone, w.SLO = true, 0 })
+	l.cores = map[string]float64{"b": 2}
+	unseen := func(e *trimtab.Estimate) {
+		*e = trimtab.Estimate{Workload: e.Workload, Time: e.Time, Model: "none", Memory: e.Memory, Hold: &trimtab.Held{Code: "absent", Text: "no load"}}
+	}
+	for range 20 {
+		l.after(31*time.Second, needs(300, 400), unseen)
+		if why, held := l.held["a"]; held {
+			t.Fatalf("it is held: %+v", why)
+		}
+	}
+	if l.limit.Value < 440*mib || l.limit.Value > 1.12*440*mib {
+		t.Errorf("%v: want about 440 MiB", l.limit)
+	}
+	state := l.Snapshot()["planner"]
+	if err := newSized(t, trimtab.Act, l.limit, func(w *planner.WorkloadConfig) { w.MemoryAlone = true }).Restore("planner", state); err != nil {
+		t.Error(err)
+	}
+	out := l.Step(l.now, &trimtab.Estimate{Workload: "a", Time: l.now, Model: "none", Memory: []quantity.MemoryNeed{{Use: math.NaN()}}})
+	if len(plansOf(out)) > 0 {
+		t.Errorf("%+v", out)
 	}
 }

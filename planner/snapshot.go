@@ -67,7 +67,7 @@ func (p *Planner) Restore(name string, state []byte) error {
 		}
 		w.States[0].Restore(&m, p.resources[0].Unit)
 		for name, o := range m.Others {
-			if i := p.index(name); i > 0 && w.States[i] != nil {
+			if i := p.index(name); i > 0 {
 				w.States[i].Restore(&o, p.resources[i].Unit)
 			}
 		}

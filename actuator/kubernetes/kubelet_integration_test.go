@@ -5,11 +5,8 @@ package kubernetes_test
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -112,7 +109,7 @@ func TestARealKubeletShowsWhatNoPlayedOneCan(t *testing.T) {
 			t.Fatal(err)
 		}
 		eventually(t, "the memory is there", func() bool { return effective(t, k) == 192<<20 })
-		r.signal(t, syscall.SIGUSR1)
+		r.Group(r.first(t)).Take()
 		r.Until("it is in use", func() bool { return r.used(t) > 100<<20 })
 		if err := k.Traits().Restore(t.Context(), undo); err != nil {
 			t.Fatal(err)
@@ -189,17 +186,7 @@ func (r *real) restarts(pod kubetest.Object) int {
 // file reads the first of some files in the groups of the first pod's container.
 func (r *real) file(t *testing.T, names ...string) string {
 	t.Helper()
-	status := kubetest.Sub(r.first(t), "status")["containerStatuses"].([]any)[0].(kubetest.Object)
-	_, id, _ := strings.Cut(fmt.Sprint(status["containerID"]), "://")
-	for _, group := range r.GroupsOf(id) {
-		for _, name := range names {
-			if b, err := os.ReadFile(filepath.Join(group, name)); err == nil {
-				return strings.TrimSpace(string(b))
-			}
-		}
-	}
-	t.Fatalf("container %s has none of %q", id, names)
-	return ""
+	return r.Group(r.first(t)).Read(names...)
 }
 
 // quota is the kernel's CPU limit, in cores: both kinds of cgroups have periods of 100 ms.
@@ -220,15 +207,6 @@ func (r *real) used(t *testing.T) int {
 		t.Fatal(err)
 	}
 	return v
-}
-
-func (r *real) signal(t *testing.T, s syscall.Signal) {
-	t.Helper()
-	for _, line := range strings.Fields(r.file(t, "cgroup.procs")) {
-		if pid, err := strconv.Atoi(line); err == nil {
-			_ = syscall.Kill(pid, s) // its use tells
-		}
-	}
 }
 
 // The kernel's files of pod and container, by the formulas of weight.go: version 1 has shares in both.

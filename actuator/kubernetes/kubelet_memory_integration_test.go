@@ -5,7 +5,6 @@ package kubernetes_test
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -33,7 +32,7 @@ spec:
 func TestARealKubeletSizesMemoryInPlaceAndTellsOfAKill(t *testing.T) {
 	r := startReal(t, func(r *kubetest.Real) {
 		r.Node()
-		r.RunHere(1, `{requests: {cpu: 100m, memory: 64Mi}, limits: {cpu: 100m, memory: 64Mi}}`)
+		r.RunHere(1, `{requests: {cpu: 1, memory: 64Mi}, limits: {cpu: 1, memory: 64Mi}}`) // a core, so that what takes memory is not throttled
 		r.Apply(fmt.Sprintf(hidden, kubetest.NodeName, kubetest.LabImage))
 	})
 	r.of.WorkingSet = func(*kube.Pod, string) (float64, bool) { return float64(r.used(t)), true }
@@ -55,13 +54,26 @@ func TestARealKubeletSizesMemoryInPlaceAndTellsOfAKill(t *testing.T) {
 	if n := r.restarts(r.first(t)); n != 0 {
 		t.Errorf("%d restarts", n)
 	}
+	pod := r.first(t)
+	t.Run("ItsSummaryTellsWhatAContainerUses", func(t *testing.T) { r.summary(t, pod) })
+	killed, told := r.Group(pod).Killed(), make(chan time.Time, 1)
+	defer r.view.FollowPods(func(p *kube.Pod) {
+		if s := p.StatusOf("app"); p.Name == r.name(pod) && s != nil && s.Ended() != nil && s.Ended().Reason == kube.OOMKilled && s.Ended().ExitCode == 137 {
+			select {
+			case told <- time.Now():
+			default: // it was told before
+			}
+		}
+	})()
 	began := time.Now()
-	r.signal(t, syscall.SIGUSR1)
-	r.Until("the watch of pods tells of the kill", func() bool {
-		p, err := r.view.PodOf("shop", r.name(r.first(t)), "")
-		return err == nil && p.StatusOf("app").Ended() != nil && p.StatusOf("app").Ended().ExitCode == 137
-	})
-	t.Logf("the kill was told %v after the process began to take memory", time.Since(began).Round(time.Millisecond))
+	r.Group(pod).Take()
+	select {
+	case at := <-told:
+		kill := <-killed
+		t.Logf("the process took memory for %v until the kernel killed it, and the watch of pods told it %v after that", kill.Sub(began).Round(time.Millisecond), at.Sub(kill).Round(time.Millisecond))
+	case <-time.After(time.Minute):
+		t.Fatal("the watch of pods does not tell of the kill")
+	}
 	set(192 << 20)
 	t.Run("ANodeWithoutRoomIsSaid", func(t *testing.T) {
 		read(t, k)
@@ -80,4 +92,34 @@ func TestARealKubeletSizesMemoryInPlaceAndTellsOfAKill(t *testing.T) {
 			t.Errorf("put back: %v", err)
 		}
 	})
+}
+
+// summary compares what the kubelet tells of a container with its group.
+func (r *real) summary(t *testing.T, pod kubetest.Object) {
+	kubelets, err := r.view.OpenKubelets(r.KubeletCA())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kubelets.Close()
+	r.Until("the kubelet tells of the container", func() bool {
+		found := false
+		err := r.view.NodeUsage(t.Context(), kubelets, kubetest.NodeName, func(k kube.UsageKey, u kube.Usage) {
+			if k.Pod != r.name(pod) || u.WorkingSet == nil {
+				return
+			}
+			if found = true; *u.WorkingSet > 2*float64(r.used(t))+1<<20 || time.Since(u.Time) > time.Minute {
+				t.Errorf("working set %v at %v, and the group uses %d", *u.WorkingSet, u.Time, r.used(t))
+			}
+		})
+		if err != nil {
+			t.Log(err)
+		}
+		return found
+	})
+	if strangers, err := r.view.OpenKubelets(""); err == nil { // the authorities of the API server
+		defer strangers.Close()
+		if err := r.view.NodeUsage(t.Context(), strangers, kubetest.NodeName, func(kube.UsageKey, kube.Usage) {}); err == nil {
+			t.Error("a kubelet whose certificate nobody signed is sent the token")
+		}
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,15 +35,7 @@ func startReal(t *testing.T, prepare func(*kubetest.Real)) *real {
 	t.Helper()
 	r := &real{Real: kubetest.StartReal(t, "trimtab"), t: t}
 	prepare(r.Real)
-	for _, file := range []string{"rbac-recommend.yaml", "rbac-act.yaml"} {
-		b, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		// The pod's account, as a user that a token of the test's stands for.
-		r.Apply(strings.ReplaceAll(strings.ReplaceAll(string(b), "namespace: default", "namespace: shop"),
-			"{kind: ServiceAccount, name: trimtab, namespace: trimtab}", "{kind: User, name: trimtab, apiGroup: rbac.authorization.k8s.io}"))
-	}
+	r.Rights()
 	config := kube.Config{Kubeconfig: r.Kubeconfig("trimtab")}
 	client, err := kube.Open(config)
 	if err != nil {
@@ -150,6 +141,29 @@ func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
 		r.Kubectl("-n", "shop", "scale", "deployment", "checkout", "--replicas=3")
 		if _, err := r.view.Client.SetReplicas(t.Context(), checkout, &at.Meta, 7); !errors.Is(err, trimtab.ErrStale) {
 			t.Errorf("with the old version: %v", err)
+		}
+		r.Run(3)
+	})
+	t.Run("AControllerThatSetAValueLastIsNamed", func(t *testing.T) {
+		limit, scale := r.knobs()
+		pod := fmt.Sprint(kubetest.Sub(r.Pods()[0], "metadata")["name"])
+		for _, test := range []struct {
+			knob actuator.Knob
+			args []string
+			back string
+		}{
+			{scale, []string{"deployment", "checkout", "--subresource=scale", "-p", `{"spec":{"replicas":4}}`}, `{"spec":{"replicas":3}}`},
+			{limit, []string{"pod", pod, "--subresource=resize", "-p", `{"spec":{"containers":[{"name":"app","resources":{"limits":{"cpu":"700m"}}}]}}`}, `{"spec":{"containers":[{"name":"app","resources":{"limits":{"cpu":"500m"}}}]}}`},
+		} {
+			patch := append([]string{"-n", "shop", "patch"}, test.args...)
+			r.Kubectl(append(patch, "--field-manager=acme")...)
+			eventually(t, "the controller is seen", func() bool {
+				err := test.knob.MayWrite(t.Context())
+				return err != nil && strings.HasPrefix(err.Error(), "controller acme sets its ")
+			})
+			patch[len(patch)-1] = test.back
+			r.Kubectl(patch...)
+			eventually(t, "a person took it back", func() bool { return test.knob.MayWrite(t.Context()) == nil })
 		}
 		r.Run(3)
 	})

@@ -149,7 +149,7 @@ func (p *prober) goOn(ctx context.Context, now time.Time, l look, r *shortage.Re
 		why = (*failed).Error()
 	case r.ID != x.first.ID:
 		why = "it was started again"
-	case r.Limit != x.first.Limit:
+	case r.Limit != x.first.Limit && !(math.IsNaN(r.Limit) && math.IsNaN(x.first.Limit)): // NaN: it has none
 		why = "its limit changed"
 	case r.Kills > 0:
 		why = "the kernel killed a process of it"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -180,6 +181,20 @@ func TestAProbeTakesNothingWithoutAPlanAndStopsAtHarm(t *testing.T) {
 		if g.second(harm); g.prober.now != nil || g.taken != 1 {
 			t.Errorf("%s: it goes on, taken %d times", name, g.taken)
 		}
+	}
+}
+
+func TestAGroupWithoutALimitIsProbed(t *testing.T) {
+	g := newFakeGroup(t, Probe{Every: time.Hour})
+	g.plan()
+	none := map[quantity.Quantity]float64{quantity.MemoryLimit: math.NaN()}
+	g.second(none)
+	g.at += settled
+	for range 20 {
+		g.second(none)
+	}
+	if g.taken == 0 {
+		t.Error("nothing is taken")
 	}
 }
 

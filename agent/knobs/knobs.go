@@ -29,7 +29,7 @@ type Declared struct {
 func Of(kinds []actuator.Kind, cfg *config.Config, host string) (out []Declared, err error) {
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
-		if w.Knob.Bounds() == nil || !w.Knob.Declared() || !w.OnHost(host) {
+		if w.Knob.Bounds() == nil && w.Knob.Memory == nil || !w.Knob.Declared() || !w.OnHost(host) {
 			continue
 		}
 		name, root, path := cfg.Location(&w.Knob)

@@ -163,7 +163,8 @@ type summary struct {
 }
 
 // NodeUsage returns the last readings of all containers of a node from its kubelet. The kubelet makes
-// one each 10 s or so.
+// one each 10 s or so. It is not asked for file systems, which take it longest, and without which it
+// refuses the rest.
 func (w *Cluster) NodeUsage(ctx context.Context, k *Kubelets, node string, take func(UsageKey, Usage)) error {
 	if err := w.fresh(nodes()); err != nil {
 		return err
@@ -180,7 +181,7 @@ func (w *Cluster) NodeUsage(ctx context.Context, k *Kubelets, node string, take 
 	if err != nil {
 		return fmt.Errorf("ask kubelet of %s: %w", node, err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/stats/summary", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/stats/summary?only_cpu_and_memory=true", nil)
 	if err != nil {
 		return fmt.Errorf("ask kubelet of %s: %w", node, err)
 	}
@@ -194,7 +195,8 @@ func (w *Cluster) NodeUsage(ctx context.Context, k *Kubelets, node string, take 
 	case http.StatusForbidden, http.StatusUnauthorized:
 		return fmt.Errorf("ask kubelet of %s: %s: it needs the right to get nodes/stats: %w", node, answer.Status, trimtab.ErrRefused)
 	default:
-		return fmt.Errorf("ask kubelet of %s: %s: %w", node, answer.Status, trimtab.ErrStale)
+		why, _ := io.ReadAll(io.LimitReader(answer.Body, 300)) // what can be read of it
+		return fmt.Errorf("ask kubelet of %s: %s: %q: %w", node, answer.Status, why, trimtab.ErrStale)
 	}
 	return readSummary(io.LimitReader(answer.Body, maxUsage), take)
 }
@@ -231,7 +233,7 @@ func readSummary(in io.Reader, take func(UsageKey, Usage)) error {
 			if c.Memory == nil || c.Memory.Time.IsZero() {
 				continue
 			}
-			u := Usage{Time: c.Memory.Time, WorkingSet: sane(c.Memory.WorkingSet), Usage: sane(c.Memory.Usage), Anonymous: sane(c.Memory.RSS)}
+			u := Usage{Time: c.Memory.Time, WorkingSet: used(c.Memory.WorkingSet), Usage: used(c.Memory.Usage), Anonymous: used(c.Memory.RSS)}
 			if c.Swap != nil {
 				u.Swap = sane(c.Swap.Usage)
 			}
@@ -244,6 +246,14 @@ func readSummary(in io.Reader, take func(UsageKey, Usage)) error {
 		}
 	}
 	return nil
+}
+
+// used drops a value that the kubelet does not know, for which it writes 0: no container runs without memory.
+func used(v *float64) *float64 {
+	if v = sane(v); v == nil || *v == 0 {
+		return nil
+	}
+	return v
 }
 
 // sane drops a value that no amount of memory can be.

@@ -8,6 +8,7 @@ import (
 
 const aSummary = `{"node":{"nodeName":"n1"},"pods":[{"podRef":{"name":"a","namespace":"shop","uid":"u1"},"containers":[
 {"name":"app","memory":{"time":"2026-11-30T03:00:00Z","usageBytes":100,"workingSetBytes":80,"rssBytes":60,"psi":{"some":{"total":1,"avg10":25},"full":{"avg10":3}}},"swap":{"time":"2026-11-30T03:00:00Z","swapUsageBytes":7}},
+{"name":"new","memory":{"time":"2026-11-30T03:00:00Z","usageBytes":0,"workingSetBytes":80,"rssBytes":0},"swap":{"swapUsageBytes":0}},
 {"name":"untold","memory":{"time":null}},{"name":"bad","memory":{"time":"2026-11-30T03:00:00Z","workingSetBytes":-4}}]}]}`
 
 func TestAKubeletsSummaryIsReadAndWhatIsNotThereIsMissing(t *testing.T) {
@@ -21,8 +22,11 @@ func TestAKubeletsSummaryIsReadAndWhatIsNotThereIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	app := got["app"]
-	if len(got) != 2 || *app.WorkingSet != 80 || *app.Usage != 100 || *app.Anonymous != 60 || *app.Swap != 7 || *app.PSI != 0.25 || !app.Time.Equal(time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC)) {
+	if len(got) != 3 || *app.WorkingSet != 80 || *app.Usage != 100 || *app.Anonymous != 60 || *app.Swap != 7 || *app.PSI != 0.25 || !app.Time.Equal(time.Date(2026, 11, 30, 3, 0, 0, 0, time.UTC)) {
 		t.Errorf("%+v", got)
+	}
+	if v := got["new"]; *v.WorkingSet != 80 || v.Usage != nil || v.Anonymous != nil || *v.Swap != 0 {
+		t.Errorf("what the kubelet writes as 0 since it does not know it: %+v", v)
 	}
 	if bad := got["bad"]; bad.WorkingSet != nil || bad.PSI != nil {
 		t.Errorf("a negative amount is read: %+v", bad)

@@ -10,8 +10,6 @@ import (
 	"log/slog"
 	"math"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -82,19 +80,20 @@ func openShopOf(t *testing.T, file, mode, settings string, prepare func(*kubetes
 	t.Helper()
 	r := kubetest.StartReal(t, "trimtab")
 	r.Shop(2, someCores)
-	for _, file := range []string{"rbac-recommend.yaml", "rbac-act.yaml"} {
-		b, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Apply(strings.ReplaceAll(strings.ReplaceAll(string(b), "namespace: default", "namespace: shop"),
-			"{kind: ServiceAccount, name: trimtab, namespace: trimtab}", "{kind: User, name: trimtab, apiGroup: rbac.authorization.k8s.io}"))
-	}
+	r.Rights()
 	if prepare != nil {
 		prepare(r)
 	}
 	s := &shop{Real: r, t: t, endpoint: loopback.Address(t), need: 1.6}
-	cfg, err := config.Parse("real.yaml", fmt.Appendf(nil, file+settings, t.TempDir(), t.TempDir(), r.Kubeconfig("trimtab"), mode, s.endpoint))
+	s.open(fmt.Appendf(nil, file+settings, t.TempDir(), t.TempDir(), r.Kubeconfig("trimtab"), mode, s.endpoint))
+	return s
+}
+
+// open starts trimtab with a configuration, and keeps what its plans say.
+func (s *shop) open(file []byte) {
+	t := s.t
+	t.Helper()
+	cfg, err := config.Parse("real.yaml", file)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +120,6 @@ func openShopOf(t *testing.T, file, mode, settings string, prepare func(*kubetes
 			t.Logf("it said:\n%s", strings.Join(s.said[max(0, len(s.said)-8):], "\n"))
 		}
 	})
-	return s
 }
 
 // cores are what the pods have that run, which is those that were played.

@@ -213,7 +213,7 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 	for i := range cfg.Workloads {
 		w := &cfg.Workloads[i]
 		var utility func(float64) float64
-		if w.Mode != trimtab.Off || w.SLO.Target() > 0 { // a workload that is only observed needs no SLO
+		if w.SLO.Target() > 0 { // a workload that is only observed needs none, nor one whose memory alone is planned
 			var err error
 			if utility, err = w.UtilityFunc(); err != nil {
 				return c, fmt.Errorf("utility of %s: %w", w.Name, err)
@@ -223,6 +223,7 @@ func PlannerConfig(cfg *config.Config) (planner.Config, error) {
 		if b := w.Knob.Bounds(); b != nil {
 			out.Min, out.Max, out.Default = b.Min, b.Max, b.Default
 		}
+		out.MemoryAlone = w.Knob.MemoryAlone(&cfg.Pool)
 		out.Count = countOf(w.Knob.Replicas)
 		out.Admit = admitOf(w)
 		if m := w.Knob.Memory; w.Knob.Sized(&cfg.Pool) {

@@ -82,6 +82,9 @@ func NewStates(c *Config, resources []pool.Resource) []*State {
 	return states
 }
 
+// Unobserved reports whether its estimate lacks what its SLO is about; without an SLO nothing is lacking.
+func (w *Workload) Unobserved() bool { return w.SLO > 0 && w.Estimate.Hold != nil }
+
 // Lent returns how much of its allocation was lent for alerts that are over, and may be taken back.
 func (w *Workload) Lent(resource int, has float64) float64 {
 	if resource > 0 {
@@ -127,17 +130,24 @@ func (w *Workload) Used(now time.Time, stale time.Duration) (cores float64, know
 	return in.Value, age <= stale && age >= -stale
 }
 
-// Memory returns the part of the state that outlives the process. unit is the size of a unit.
+// Memory returns the part of the state that outlives the process; of nil, an empty one. unit is the size
+// of a unit.
 func (d *State) Memory(unit float64) memory.Workload {
-	m := memory.Workload{Unit: unit, Move: d.Move}
-	if d.knowsDemand {
+	m := memory.Workload{Unit: unit}
+	if d == nil {
+		return m
+	}
+	if m.Move = d.Move; d.knowsDemand {
 		m.Demand = &d.Demand
 	}
 	return m
 }
 
-// Restore restores demand and last move. It drops a demand in another unit.
+// Restore restores demand and last move, unless d is nil. It drops a demand in another unit.
 func (d *State) Restore(m *memory.Workload, unit float64) {
+	if d == nil {
+		return
+	}
 	d.Move = m.Move
 	if m.Demand != nil && m.Unit == unit {
 		d.Demand, d.knowsDemand = *m.Demand, true

@@ -162,7 +162,9 @@ type Workload struct {
 	// Memory, if not nil, has the bounds of the memory limits of its instances, where the pool does
 	// not share memory.
 	Memory *sizing.Bounds
-	// SLO is the performance asked for, > 0.
+	// MemoryAlone: it has no share of the pool's first resource, and only Memory is planned.
+	MemoryAlone bool
+	// SLO is the performance asked for, > 0; 0 where MemoryAlone: none.
 	SLO float64
 	// Utility maps a performance >= 0 to [0, 1], not decreasing; nil: Linear.
 	Utility func(performance float64) float64
@@ -312,7 +314,7 @@ func (c Config) validateWorkloads() error {
 			return trimtab.Invalidf("planner: workload %.40q: want a name of its own of 1 to 253 bytes", w.Name)
 		case w.Mode != "" && w.Mode != trimtab.Off && w.Mode != trimtab.Recommend && w.Mode != trimtab.Act:
 			return trimtab.Invalidf("planner: workload %s: mode %.20q", w.Name, w.Mode)
-		case w.Mode != trimtab.Off && !positive(w.SLO):
+		case w.Mode != trimtab.Off && !positive(w.SLO) && !(w.MemoryAlone && w.SLO == 0):
 			return trimtab.Invalidf("planner: workload %s: slo %v: want a finite number > 0", w.Name, w.SLO)
 		case w.Weight != 0 && !positive(w.Weight):
 			return trimtab.Invalidf("planner: workload %s: weight %v: want a finite number > 0", w.Name, w.Weight)

@@ -83,7 +83,7 @@ func (c *Config) Entitled() map[string]entitlement.Part {
 // knob for it.
 func (w *Workload) BoundsOf(r *Resource, first bool) (b Bounds, ok bool) {
 	if b, ok = w.Others[r.Name]; first {
-		b, ok = Bounds{w.Min, w.Max, w.Default, w.Guarantee}, true
+		b, ok = Bounds{w.Min, w.Max, w.Default, w.Guarantee}, !w.MemoryAlone
 	}
 	if b.Max == 0 || b.Max > r.Capacity {
 		b.Max = r.Capacity

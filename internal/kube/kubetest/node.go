@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -85,23 +86,84 @@ func (r *Real) RestartKubelet() {
 	})
 }
 
-// GroupsOf returns the groups of a container on this host, one in each hierarchy that the
-// node uses.
-func (r *Real) GroupsOf(container string) (all []string) {
+// Group has the control groups of a container on this host, one in each hierarchy that the node uses.
+type Group struct {
+	t    testing.TB
+	dirs []string
+}
+
+// Group finds the groups of a pod's container.
+func (r *Real) Group(pod Object) *Group {
 	r.t.Helper()
+	status := Sub(pod, "status")["containerStatuses"].([]any)[0].(Object)
+	_, id, _ := strings.Cut(fmt.Sprint(status["containerID"]), "://")
+	g := &Group{t: r.t}
 	for _, pattern := range []string{"/sys/fs/cgroup/" + labGroup, "/sys/fs/cgroup/*/" + labGroup} {
 		roots, _ := filepath.Glob(pattern) // the pattern is right
 		for _, root := range roots {
 			_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-				if err == nil && d.IsDir() && d.Name() == container {
-					all = append(all, path)
+				if err == nil && d.IsDir() && d.Name() == id {
+					g.dirs = append(g.dirs, path)
 				}
 				return nil // what went meanwhile is gone
 			})
 		}
 	}
-	return all
+	return g
 }
+
+// read returns the first of some files that there is, and its content.
+func (g *Group) read(names ...string) (file, text string) {
+	g.t.Helper()
+	for _, dir := range g.dirs {
+		for _, name := range names {
+			file := filepath.Join(dir, name)
+			if b, err := os.ReadFile(file); err == nil {
+				return file, strings.TrimSpace(string(b))
+			}
+		}
+	}
+	g.t.Fatalf("the groups %q have none of %q", g.dirs, names)
+	return "", ""
+}
+
+// Read returns the content of the first of some files that there is.
+func (g *Group) Read(names ...string) string {
+	g.t.Helper()
+	_, text := g.read(names...)
+	return text
+}
+
+// Take has the container allocate 100 MiB, and keep them.
+func (g *Group) Take() {
+	g.t.Helper()
+	for _, line := range strings.Fields(g.Read("cgroup.procs")) {
+		if pid, err := strconv.Atoi(line); err == nil {
+			_ = syscall.Kill(pid, syscall.SIGUSR1) // its use tells
+		}
+	}
+}
+
+// Killed tells when the kernel has killed a process of the container, to 5 ms.
+func (g *Group) Killed() <-chan time.Time {
+	g.t.Helper()
+	file, _ := g.read("memory.events", "memory.oom_control")
+	at := make(chan time.Time, 1)
+	go func() {
+		for g.t.Context().Err() == nil {
+			b, err := os.ReadFile(file)
+			if err != nil || !strings.Contains(string(b), "oom_kill 0") { // a group whose processes are gone is removed
+				at <- time.Now()
+				return
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+	}()
+	return at
+}
+
+// KubeletCA is a file with the authority that the kubelet of [Real.Node] made for its own certificate.
+func (r *Real) KubeletCA() string { return filepath.Join(r.dir, "kubelet/pki/kubelet.crt") }
 
 // keepSysctls restores the sysctls that the kubelet sets for the whole host.
 func (r *Real) keepSysctls() {

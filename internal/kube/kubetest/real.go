@@ -202,6 +202,25 @@ func (r *Real) Apply(yaml string) {
 	}
 }
 
+// Rights gives the user trimtab the rights of deploy/kubernetes in the namespace shop, as seen from a
+// package two folders down; where there is a kubelet, also the right to ask it for what pods use.
+func (r *Real) Rights() {
+	r.t.Helper()
+	for _, file := range []string{"rbac-recommend.yaml", "rbac-act.yaml"} {
+		b, err := os.ReadFile(filepath.Join("../../deploy/kubernetes", file))
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		// The pod's account, as a user that a token of the test's stands for.
+		text := strings.NewReplacer("namespace: default", "namespace: shop",
+			"{kind: ServiceAccount, name: trimtab, namespace: trimtab}", "{kind: User, name: trimtab, apiGroup: rbac.authorization.k8s.io}").Replace(string(b))
+		if r.kubelet != nil {
+			text = strings.ReplaceAll(text, `# - {apiGroups: [""], resources: [nodes/stats]`, `- {apiGroups: [""], resources: [nodes/stats]`)
+		}
+		r.Apply(text)
+	}
+}
+
 // Until waits for a minute at most.
 func (r *Real) Until(what string, true func() bool) {
 	r.t.Helper()
