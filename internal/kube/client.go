@@ -164,33 +164,55 @@ func (c *Client) Pod(ctx context.Context, namespace, name string) (*Pod, error) 
 	return p, c.get(ctx, pods(), namespace, name, p)
 }
 
-// podsAtOnce bounds the pods of one answer.
+// podsAtOnce bounds the objects of one answer.
 const podsAtOnce = 500
 
 // PodsIn reads all pods of a namespace, by name.
 func (c *Client) PodsIn(ctx context.Context, namespace string) (map[string]*Pod, error) {
 	all := map[string]*Pod{}
+	err := each(ctx, c, pods(), namespace, func(p *Pod) { all[p.Name] = p })
+	return all, err
+}
+
+// Scheduled reads the pods of all namespaces that have not ended, and all nodes.
+func (c *Client) Scheduled(ctx context.Context) (all []*Pod, on []*Node, err error) {
+	err = each(ctx, c, pods(), "", func(p *Pod) {
+		if !p.Over() {
+			all = append(all, p)
+		}
+	})
+	if err == nil {
+		err = each(ctx, c, nodes(), "", func(n *Node) { on = append(on, n) })
+	}
+	return all, on, err
+}
+
+// each reads all objects of a resource in a namespace, "" for all, page by page.
+func each[T any, P interface {
+	*T
+	meta() *Meta
+}](ctx context.Context, c *Client, r Resource, namespace string, take func(P)) error {
 	for next := ""; ; {
 		page, cancel := context.WithTimeout(ctx, requestTimeout)
 		var broken error
-		meta, err := c.list(page, pods(), namespace, metav1.ListOptions{Limit: podsAtOnce, Continue: next}, func(b []byte) {
-			p := &Pod{}
-			if err := json.Unmarshal(b, p); err != nil {
-				broken = fmt.Errorf("read pod of %s: %w: %w", namespace, err, trimtab.ErrInvalid)
+		meta, err := c.list(page, r, namespace, metav1.ListOptions{Limit: podsAtOnce, Continue: next}, func(b []byte) {
+			o := P(new(T))
+			if err := json.Unmarshal(b, o); err != nil {
+				broken = fmt.Errorf("read one of %s in %q: %w: %w", r, namespace, err, trimtab.ErrInvalid)
 				return
 			}
-			slim(&p.Meta)
-			all[p.Name] = p
+			slim(o.meta())
+			take(o)
 		})
 		cancel()
 		if err != nil {
-			return nil, kindOf(err, "list", pods(), namespace, "")
+			return kindOf(err, "list", r, namespace, "")
 		}
 		if broken != nil {
-			return nil, broken
+			return broken
 		}
 		if next = meta.Continue; next == "" {
-			return all, nil
+			return nil
 		}
 	}
 }

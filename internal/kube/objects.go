@@ -220,6 +220,18 @@ func (p *Pod) Ready() bool {
 // Condition returns the condition of a type, or nil.
 func (p *Pod) Condition(kind string) *Condition { return condition(p.Status.Conditions, kind) }
 
+// Selects reports whether the labels of the workload's selector are those of a pod in its namespace.
+func (w *Workload) Selects(p *Pod) bool {
+	labels := w.Spec.Selector.MatchLabels
+	return p.Namespace == w.Namespace && len(labels) > 0 && selects(labels, p.Labels)
+}
+
+// OfNode reports whether the pod belongs to its node, as those of a DaemonSet and static ones do.
+func (p *Pod) OfNode() bool {
+	o, ok := p.controller()
+	return ok && (o.Kind == "DaemonSet" || o.Kind == "Node")
+}
+
 // Condition returns the condition of a type, or nil.
 func (w *Workload) Condition(kind string) *Condition { return condition(w.Status.Conditions, kind) }
 

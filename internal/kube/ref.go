@@ -92,7 +92,7 @@ func (w *Cluster) byLabels(p *Pod) (r Ref, ok bool) {
 		return Ref{}, false // it is known, and belongs to no Deployment
 	}
 	for d := range w.tables.deployments.in(p.Namespace) {
-		if labels := d.Spec.Selector.MatchLabels; len(labels) > 0 && selects(labels, p.Labels) {
+		if d.Selects(p) {
 			return Ref{d.Namespace, Deployment, d.Name}, true
 		}
 	}
