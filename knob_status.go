@@ -31,6 +31,9 @@ type KnobStatus struct {
 	Most float64 `json:"most,omitempty"`
 	By   string  `json:"by,omitempty"`
 	Caps bool    `json:"caps,omitempty"`
+	// Reserved is what the scheduler keeps free of the resource for the instance: the request of its
+	// container; nil: unknown, or it has none.
+	Reserved *float64 `json:"reserved,omitempty"`
 	// Note is what else is to be known of what the knob is set to.
 	Note string `json:"note,omitempty"`
 	// Left is what a quota leaves for all instances together beside what they have, and LeftBy
@@ -56,8 +59,10 @@ func (s *KnobStatus) validate(workload string) error {
 		return err
 	}
 	values := []float64{s.Has, s.Most}
-	if s.Left != nil {
-		values = append(values, *s.Left)
+	for _, v := range []*float64{s.Left, s.Reserved} {
+		if v != nil {
+			values = append(values, *v)
+		}
 	}
 	for name, v := range s.Starts {
 		if err := valid.Named("resource of "+workload, name); err != nil {

@@ -1,6 +1,7 @@
 package actuator
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -17,7 +18,7 @@ func (ks *knobs) judge(h *managed, before trimtab.Amount) {
 	case h.entry == nil:
 	case h.entry.free(h.now):
 	case !h.entry.ours(h.now) && !same(h.now, h.entry.Baseline):
-		why = fmt.Sprintf("changed by somebody else to %v, trimtab wrote %v: resume takes it over", h.now, h.entry.Wrote)
+		why = fmt.Sprintf("changed by somebody else%s to %v, trimtab wrote %v: resume takes it over", inBrackets(h.can.setBy()), h.now, h.entry.Wrote)
 	case ks.undone(h, before):
 		why = fmt.Sprintf("put back by somebody else to its baseline %v, trimtab wrote %v (%s): resume goes on from there",
 			h.now, h.entry.last(), usualSuspect(h))
@@ -163,10 +164,18 @@ func (s *stored) readTouched(k string, value []byte) error {
 	return nil
 }
 
+// inBrackets returns a name as an addition to a text.
+func inBrackets(name string) string {
+	if name == "" {
+		return ""
+	}
+	return " (" + name + ")"
+}
+
 // usualSuspect names the program that most likely changed the knob.
 func usualSuspect(h *managed) string {
 	if h.can.remote() {
-		return "a person, a GitOps tool or another controller"
+		return cmp.Or(h.can.setBy(), "a person, a GitOps tool or another controller")
 	}
 	return "systemd does so to the groups of its units at daemon-reload"
 }

@@ -69,6 +69,9 @@ type Traits struct {
 	// does. That the last Read found the baseline then does not mean that another program put it
 	// back.
 	Forgot func() bool
+	// SetBy names the program that set the value of the last Read, as the server of a remote knob tells
+	// it; "": it is not known, or is trimtab.
+	SetBy func() string
 	// Version identifies the state that Read returned last, for a knob whose server counts changes;
 	// "": none was read. If a value was changed and changed back, the version differs, so that a
 	// plan made before does not overwrite it.
@@ -134,6 +137,14 @@ type Traits struct {
 
 // remote reports whether other programs may set the knob at any time.
 func (t *Traits) remote() bool { return t.Hopeless != nil }
+
+// setBy is SetBy, "" where the knob has none.
+func (t *Traits) setBy() string {
+	if t.SetBy == nil {
+		return ""
+	}
+	return t.SetBy()
+}
 
 // notInForce returns why the knob's value has no effect; "": no reason is known.
 func (t *Traits) notInForce() string {

@@ -27,6 +27,8 @@ type Kubernetes struct {
 	ForeignHold time.Duration `yaml:"foreign_hold" want:"1m to 24h"`
 	// How long a node may defer a resize until it is taken back, 5s to 1h: until then it takes room from others.
 	DeferTimeout time.Duration `yaml:"defer_timeout" want:"5s to 1h"`
+	// Field managers (metadata.managedFields) whose values trimtab may change although they set them last: a controller that is gone, or a tool of yours that deploys. Left out: none.
+	TakeOver []string `yaml:"take_over"`
 	// Where the number of pods goes when a lease ends or trimtab stops: up to what it was before (upwards), or down to it, too, as disruption budgets allow (baseline).
 	Restore string `yaml:"restore"`
 	// Where the memory that containers use is read, for workloads with knob.memory where the pool shares none. metrics: from the resource metrics API, into which metrics-server puts the working set each 15 s. kubelet: from /stats/summary of each node, with anonymous memory, swap and pressure, too; trimtab must reach port 10250 of nodes and have the right to get nodes/stats. prometheus: from the series of cAdvisor at prometheus.url; limits are then raised in place and not lowered. Kills are told by the status of pods in each case.
@@ -166,6 +168,11 @@ func dnsName(s string) bool {
 func (k *Kubernetes) check(v *validator) {
 	for i, name := range k.Namespaces {
 		v.dns(fmt.Sprintf("kubernetes.namespaces[%d]", i), name)
+	}
+	for i, name := range k.TakeOver {
+		if name == "" || len(name) > 128 {
+			v.fail(fmt.Sprintf("kubernetes.take_over[%d]", i), fmt.Sprintf("%q is no field manager", clip(name)), "write the name that explain gives, or kubectl get -o yaml --show-managed-fields")
+		}
 	}
 	if k.Journal != "" {
 		v.dns("kubernetes.journal", k.Journal)

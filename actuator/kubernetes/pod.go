@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,6 +26,18 @@ type location struct {
 	Workload kube.Ref `json:"workload"`
 	// Request says that it is the request, not the limit; the undo's kind says so.
 	Request bool `json:"-"`
+}
+
+// field is the name of the value in [kube.Managers].
+func (at *location) field() string { return at.Container + "/" + at.Resource }
+
+// setBy returns who resized the container last, as managedFields of the pod have it; "": it is not
+// known, nor is the pod.
+func (at *location) setBy(p *kube.Pod) string {
+	if p == nil {
+		return ""
+	}
+	return p.SetBy(at.field())
 }
 
 // Limit is the limit of one resource of one container of one pod, or, as part of a [Request], its
@@ -54,6 +67,7 @@ func (l *Limit) Traits() actuator.Traits {
 	return actuator.Traits{
 		Pace: l.from.pace(), Location: l.Location, Effective: l.Effective, Hopeless: l.Hopeless, Version: l.Version, Mark: l.Mark,
 		Status: l.Status, Floor: l.Floor, TakesOver: l.TakesOver, Restore: l.Restore, WriteWith: l.WriteWith,
+		SetBy: func() string { return l.at.setBy(l.seen) },
 	}
 }
 
@@ -389,7 +403,7 @@ func (l *Limit) foreign(c *kube.Container, p *kube.Pod) error {
 	if err != nil {
 		return err
 	}
-	if other != "" {
+	if other = cmp.Or(other, p.HeldBy(l.at.field(), l.rules.TakeOver)); other != "" {
 		return readOnly(other)
 	}
 	return paused(w, l.at.Workload)

@@ -144,6 +144,29 @@ func TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect(t *testing.T) {
 		}
 		r.Run(3)
 	})
+	t.Run("AControllerThatSetAValueLastIsNamed", func(t *testing.T) {
+		limit, scale := r.knobs()
+		pod := fmt.Sprint(kubetest.Sub(r.Pods()[0], "metadata")["name"])
+		for _, test := range []struct {
+			knob actuator.Knob
+			args []string
+			back string
+		}{
+			{scale, []string{"deployment", "checkout", "--subresource=scale", "-p", `{"spec":{"replicas":4}}`}, `{"spec":{"replicas":3}}`},
+			{limit, []string{"pod", pod, "--subresource=resize", "-p", `{"spec":{"containers":[{"name":"app","resources":{"limits":{"cpu":"700m"}}}]}}`}, `{"spec":{"containers":[{"name":"app","resources":{"limits":{"cpu":"500m"}}}]}}`},
+		} {
+			patch := append([]string{"-n", "shop", "patch"}, test.args...)
+			r.Kubectl(append(patch, "--field-manager=acme")...)
+			eventually(t, "the controller is seen", func() bool {
+				err := test.knob.MayWrite(t.Context())
+				return err != nil && strings.HasPrefix(err.Error(), "controller acme sets its ")
+			})
+			patch[len(patch)-1] = test.back
+			r.Kubectl(patch...)
+			eventually(t, "a person took it back", func() bool { return test.knob.MayWrite(t.Context()) == nil })
+		}
+		r.Run(3)
+	})
 	t.Run("TheRightsAllowNothingElse", func(t *testing.T) {
 		for _, right := range []kube.Right{
 			{Verb: "patch", Resource: "pods", Namespace: "shop"}, {Verb: "delete", Resource: "pods", Namespace: "shop"}, {Verb: "create", Resource: "pods", Namespace: "shop"},

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,7 @@ type Scale struct {
 	// found is the number at the last read, for Undo; generation is the workload's generation at
 	// that time.
 	found, generation int64
+	setBy             string
 	// wrote is the last write, with the workload's version at that time, until the watch has seen
 	// it.
 	wrote   *written
@@ -44,7 +46,7 @@ func (s *Scale) Traits() actuator.Traits {
 	return actuator.Traits{
 		Pace:     s.from.pace() / 2, // each write also reads the workload
 		Location: s.Location, Effective: s.Effective, Hopeless: s.Hopeless, Version: s.Version,
-		Status: s.Status, Floor: s.Floor, Restore: s.Restore,
+		Status: s.Status, Floor: s.Floor, Restore: s.Restore, SetBy: s.SetBy,
 	}
 }
 
@@ -111,12 +113,15 @@ func (s *Scale) Read(ctx context.Context) (trimtab.Amount, error) {
 	if err != nil {
 		return trimtab.Amount{}, err
 	}
-	s.found, s.generation = s.replicas(w), w.Generation
+	s.found, s.generation, s.setBy = s.replicas(w), w.Generation, w.SetBy(trimtab.Replicas)
 	if s.behind(w) {
 		s.generation = s.wrote.generation
 	}
 	return trimtab.Units(float64(s.found)), nil
 }
+
+// SetBy returns who set the number last, as managedFields had it at the last read.
+func (s *Scale) SetBy() string { return s.setBy }
 
 // Version returns the generation of the workload at the last read.
 func (s *Scale) Version() string {
@@ -242,7 +247,7 @@ func (s *Scale) MayWrite(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if other != "" {
+	if other = cmp.Or(other, w.HeldBy(trimtab.Replicas, s.rules.TakeOver)); other != "" {
 		return readOnly(other)
 	}
 	return paused(c, s.ref)

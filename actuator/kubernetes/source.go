@@ -44,6 +44,8 @@ type Options struct {
 	// RestoreBaseline allows a restore to lower the number of pods, as far as disruption budgets
 	// allow.
 	RestoreBaseline bool
+	// TakeOver lists field managers whose values trimtab may change; see [kube.Meta.HeldBy].
+	TakeOver []string
 	// DeferFor is how long a kubelet may defer a resize before trimtab takes it back; 0: a minute.
 	DeferFor time.Duration
 }

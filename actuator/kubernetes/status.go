@@ -18,7 +18,7 @@ func (l *Limit) Status(ctx context.Context) *trimtab.KnobStatus {
 	if err != nil || c == nil {
 		return nil
 	}
-	out := &trimtab.KnobStatus{Node: p.Spec.NodeName, Rollout: l.mustNotFall(ctx) != ""}
+	out := &trimtab.KnobStatus{Node: p.Spec.NodeName, Rollout: l.mustNotFall(ctx) != "", Reserved: reserved(p, own, l.at.Resource)}
 	switch {
 	case p.DeletionTimestamp != nil:
 		out.Phase = trimtab.Ending
@@ -59,6 +59,20 @@ func (l *Limit) Status(ctx context.Context) *trimtab.KnobStatus {
 		}
 	}
 	return out
+}
+
+// reserved returns the request of a container, or the one that its node has accepted if that is larger,
+// as while a resize is pending; nil: it has none.
+func reserved(p *kube.Pod, own *kube.Container, resource string) *float64 {
+	v, ok := own.Resources.Requests[resource]
+	if !ok {
+		return nil
+	}
+	if s := p.StatusOf(own.Name); s != nil {
+		v = max(v, s.Allocated[resource])
+	}
+	out := float64(v)
+	return &out
 }
 
 // serves reports whether a pod takes load. A pod without a status does not; if its readiness is

@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/trimtab/trimtab/lab/kubernetes"
 )
 
 // onCluster runs `trimtab-lab sim kubernetes` and returns its exit code and what it printed.
@@ -42,5 +45,24 @@ func TestAMistakeInWhatKubernetesShallPlayIsToldWithWhatToDo(t *testing.T) {
 		if code == 0 || !strings.Contains(said, c.want) {
 			t.Errorf("%s: exit code %d, %s: want %q", c.args, code, said, c.want)
 		}
+	}
+}
+
+func TestKubernetesTellsOfEachFigureThatIsAskedWhetherItIsMet(t *testing.T) {
+	t.Parallel()
+	policies := []kubernetes.Summary{{Policy: "trimtab", CoreHours: 70, Missed: 3, Nodes: 9, Resizes: 5, QuietHours: 1}, {Policy: "eks", CoreHours: 100, Missed: 2, Nodes: 10}, {Policy: "vpa", CoreHours: 80, Missed: 4, Nodes: 10}}
+	text := strings.Join(asked("on nasa", policies), "\n")
+	for _, want := range []string{"of eks +0.7 of at most 0.75: met", "of vpa +0.875 of at most 0.8: missed", "beside eks +3 of at most 2: missed", "beside vpa +3 of at most 4: met", "nodes, .* 0.9 of at most 0.85: missed", "day +5 of at most 4: missed", "quiet hour +0 of at most 0: met"} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("%s\nwant %q", text, want)
+		}
+	}
+	if asked("on nasa", policies[:2]) != nil {
+		t.Error("it compares with what was not played")
+	}
+	at := 60.0
+	both := kubernetesAnswer{Loads: []kubernetesPart{{Policies: []kubernetes.Summary{{Policy: "eks", CoreHours: 100, Missed: 2, Resizes: 3, Quiet: 1, QuietHours: 3, Advice: &at}}}, {Policies: []kubernetes.Summary{{Policy: "eks", CoreHours: 50, Missed: 1, Resizes: 1, Quiet: 5, QuietHours: 1}}}}}
+	if got := both.together()[0]; got.CoreHours != 150 || got.Missed != 3 || got.Resizes != 2 || got.Quiet != 2 || got.Advice != nil {
+		t.Errorf("together %+v", got)
 	}
 }

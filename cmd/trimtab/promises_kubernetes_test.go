@@ -75,12 +75,16 @@ func kubernetesPromises() map[string][]string {
 			"cmd/trimtab.TestOneBinaryGrowsByAtMost6MBWithKubernetesAndHelpByAtMost10ms", "..TestTheTypedClientsetOfKubernetesIsNoPartOfTheBinary"},
 		"31: annotations of a pause hold; words that lower on missing input are refused with the accepted one": {
 			"actuator/kubernetes.TestPauseAnnotationsOfAWorkloadHoldFallsRisesOrBoth", "config.TestAWordThatLowersOnMissingInputIsRefusedWithTheOneThatIsAccepted"},
+		"32: what another controller set last, by managedFields, is only recommended, and plans and reports name it; their size and form cost nothing": {
+			knobs + "TestWhatAControllerSetLastByManagedFieldsIsOnlyRecommendedAndItIsNamed", "internal/kube.TestTheControllerThatSetAFieldLastIsNamedByItsProductWhereThatIsKnown",
+			"internal/kube.TestManagedFieldsOfAnyFormCostNoObjectAndLittleMemory", knobs + "TestWhoChangedAValueThatTrimtabSetIsNamed", "console/view.TestAReportNamesAnyControllerThatHoldsAValue",
+			knobs + "TestARealAPIServerResizesScalesAndRefusesAsTheKnobsExpect"},
 	}
 }
 
 func TestEveryPromiseToAnOperatorOfKubernetesHasItsTests(t *testing.T) {
-	if n := len(kubernetesPromises()); n != 31 {
-		t.Errorf("%d sentences, want 31", n)
+	if n := len(kubernetesPromises()); n != 32 {
+		t.Errorf("%d sentences, want 32", n)
 	}
 	haveTests(t, kubernetesPromises())
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/trimtab/trimtab/internal/cli"
 	"github.com/trimtab/trimtab/internal/hint"
 	"github.com/trimtab/trimtab/internal/site"
+	"github.com/trimtab/trimtab/sim/kubernetes"
 	"github.com/trimtab/trimtab/sim/replay"
 )
 
 // replayCmd is `trimtab replay`.
 type replayCmd struct {
-	Recording string    `arg:"" help:"Directory that exporters.record wrote, or one of its files; with hpa, keda, vpa or trimtab also a file of loads (.csv or .txt, also .gz): a number of requests a line, or a time and a number." type:"path"`
+	Recording string    `arg:"" help:"Directory that exporters.record wrote, or one of its files; with autoscalers also a file of loads (.csv or .txt, also .gz): a number of requests a line, or a time and a number." type:"path"`
 	File      string    `name:"config.file" help:"The configuration that trimtab ran with; needed for a recording." type:"path"`
-	Policy    cli.Names `help:"Objective to replay with; default: that of the configuration. Or autoscalers to compare, one or more of hpa, keda, vpa, trimtab." placeholder:"NAME,..."`
+	Policy    cli.Names `help:"Objective to replay with; default: that of the configuration. Or autoscalers to compare, one or more of hpa, keda, vpa, eks, dpa, trimtab." placeholder:"NAME,..."`
 	Capacity  float64   `help:"Capacity of the pool, to try a larger or smaller one. Default: that of the configuration; for autoscalers unlimited." placeholder:"AMOUNT"`
 	Output    string    `short:"o" help:"Form of the output: ${enum}." enum:"text,json,yaml" default:"text"`
 	replayPods
@@ -32,6 +33,7 @@ type replayCmd struct {
 // Example is shown by --help.
 func (replayCmd) Example() string {
 	return "trimtab replay /var/lib/trimtab/recordings --config.file trimtab.yml --policy egalitarian\n" +
+		"trimtab replay requests-per-minute.csv.gz --policy eks,dpa,vpa,trimtab --learn 24h   # sums of requests, resizes, first advice\n" +
 		"trimtab replay /var/lib/trimtab/recordings --config.file trimtab.yml --policy hpa,keda,vpa,trimtab --hpa hpa.yaml --plot figures\n" +
 		"trimtab replay requests-per-minute.csv.gz --policy hpa,trimtab --hpa hpa.yaml --cost 20ms --slo-latency 200ms --learn 24h\n" +
 		"trimtab replay memory.csv --usage-of memory --limit 4                  # time,instance,bytes: trimtab, VPA, the limit of 4 GiB, ...\n" +
@@ -47,7 +49,7 @@ func (c *replayCmd) Run(ctx context.Context, t terminal) error {
 		return c.compare(ctx, t)
 	}
 	if len(c.Policy) > 1 {
-		return hint.Add(trimtab.Invalidf("--policy %s: one objective is replayed at a time", strings.Join(c.Policy, ",")), "autoscalers can be compared: hpa, keda, vpa, trimtab")
+		return hint.Add(trimtab.Invalidf("--policy %s: one objective is replayed at a time", strings.Join(c.Policy, ",")), "autoscalers can be compared: %s", strings.Join(kubernetes.ReplayNames(), ", "))
 	}
 	if isLoads(c.Recording) {
 		return hint.Add(trimtab.Invalidf("replay %s: a file of loads has no workloads to divide a pool among", c.Recording), "compare autoscalers on it: --policy hpa,keda,vpa,trimtab")

@@ -279,9 +279,9 @@ func (a *podsAnswer) text(w io.Writer) {
 		fmt.Fprintf(w, "note: %s\n", text)
 	}
 	fmt.Fprintln(w)
-	rows := [][]string{{"WORKLOAD", "POLICY", "MINUTES", "SLO MISSED", "BETWEEN", "CORE-HOURS", "CHANGES OF NUMBER", "OF SIZE"}}
+	rows := [][]string{{"WORKLOAD", "POLICY", "MINUTES", "SLO MISSED", "BETWEEN", "CORE-HOURS", "USED", "NEEDED", "CHANGES OF NUMBER", "RESIZES A POD AND DAY", "FIRST ADVICE"}}
 	for i, r := range a.Recorded {
-		rows = append(rows, []string{r.Workload, "as recorded", fmt.Sprintf("%.0f", r.Minutes), fmt.Sprintf("%.1f", r.Missed), fmt.Sprintf("by curve %.1f", r.ByCurve), fmt.Sprintf("%.2f", r.CoreHours), fmt.Sprint(r.Changes), ""})
+		rows = append(rows, []string{r.Workload, "as recorded", fmt.Sprintf("%.0f", r.Minutes), fmt.Sprintf("%.1f", r.Missed), fmt.Sprintf("by curve %.1f", r.ByCurve), fmt.Sprintf("%.2f", r.CoreHours), "", "", fmt.Sprint(r.Changes), "", ""})
 		for k := range a.Policies {
 			rows = append(rows, playedRow(r.Workload, a.Policies[k].Policy, &a.Policies[k].Workloads[i]))
 		}
@@ -301,7 +301,18 @@ func playedRow(workload, policy string, s *kubernetes.Score) []string {
 	if s.LeastMissed == s.MostMissed {
 		between = ""
 	}
-	return []string{workload, policy, fmt.Sprintf("%.0f", s.Minutes), fmt.Sprintf("%.0f", s.Missed), between, fmt.Sprintf("%.2f", s.CoreHours), fmt.Sprintf("%.0f", s.Scaled), fmt.Sprintf("%.0f", s.Resized)}
+	needed, resizes, advice := "–", "–", "never"
+	if s.NeedUnknown == 0 {
+		needed = fmt.Sprintf("%.2f", s.NeededHours)
+	}
+	if s.PodDays > 0 {
+		resizes = fmt.Sprintf("%.1f", s.Resized/s.PodDays)
+	}
+	if s.Advice != nil {
+		advice = (time.Duration(*s.Advice) * time.Second).String()
+	}
+	return []string{workload, policy, fmt.Sprintf("%.0f", s.Minutes), fmt.Sprintf("%.0f", s.Missed), between, fmt.Sprintf("%.2f", s.CoreHours), fmt.Sprintf("%.2f", s.UsedHours), needed,
+		fmt.Sprintf("%.0f", s.Scaled), resizes, advice}
 }
 
 // plot draws each workload over time, and the totals.

@@ -28,7 +28,7 @@ import (
 
 // replayUsage are the flags of a comparison of rules that set a limit from usage.
 type replayUsage struct {
-	Of     string  `name:"usage-of" help:"Play recorded usage of a resource, memory or cpu, under rules that set a limit: trimtab, vpa, limit (the recorded one), thumb (1.2 times the 99th percentile), and for memory autopilot, autopilot98. --policy chooses some. The file is a recording; CSV with lines of time and use, time, instance and use, or time, instance, use and limit, in bytes or cores; or JSON of Prometheus's query_range." enum:"memory,cpu,none" default:"none" placeholder:"RESOURCE" group:"Usage:"`
+	Of     string  `name:"usage-of" help:"Play recorded usage of a resource, memory or cpu, under rules that set a limit: trimtab, vpa, dpa, limit (the recorded one), thumb (1.2 times the 99th percentile), for CPU eks, and for memory autopilot, autopilot98. --policy chooses some. The file is a recording; CSV with lines of time and use, time, instance and use, or time, instance, use and limit, in bytes or cores; or JSON of Prometheus's query_range." enum:"memory,cpu,none" default:"none" placeholder:"RESOURCE" group:"Usage:"`
 	Limit  float64 `help:"Limit that instances had, in GiB or cores, where the file does not say." placeholder:"AMOUNT" group:"Usage:"`
 	Margin float64 `help:"How far trimtab's memory limit is above the need, as a part of it." default:"0.07" group:"Usage:"`
 }

@@ -61,7 +61,7 @@ func TestRecordedUsageIsPlayedUnderVPAAndTrimtab(t *testing.T) {
 		}
 	}
 	a := playUsage(t, usageFile(t, "cores.csv", "", "%d,%d", "\n", "\n"), "--usage-of", "cpu")
-	if a.Unit != "cores" || len(a.Total) != 4 || a.Total[2].Readings != 0 {
+	if a.Unit != "cores" || len(a.Total) != 6 || a.Total[4].Rule != "limit" || a.Total[4].Readings != 0 {
 		t.Errorf("%+v", a)
 	}
 }

@@ -78,6 +78,8 @@ type WorthOf struct {
 	// Advised compares what they gave with trimtab's advice; nil: that is not known.
 	HeldBy  []string `json:"held_by,omitempty"`
 	Advised *Advised `json:"advised,omitempty"`
+	// Money is what its pods reserve, use and need of CPU now; nil: a request is unknown.
+	Money *Money `json:"requests_now,omitempty"`
 	// Memory compares its memory limits with the use; nil: it has none, or nothing is known yet.
 	Memory *MemoryWorth `json:"memory,omitempty"`
 }

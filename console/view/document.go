@@ -38,6 +38,9 @@ func (r *Report) Document() Document {
 	if r.Total.Requests != nil {
 		d.Sections = append(d.Sections, r.shed())
 	}
+	if money, ok := r.money(); ok {
+		d.Sections = append(d.Sections, money)
+	}
 	if memory, ok := r.memory(); ok {
 		d.Sections = append(d.Sections, memory)
 	}

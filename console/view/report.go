@@ -67,6 +67,7 @@ func (v *Model) reportOn(r *Report, name string, gaps *gaps) {
 	}
 	w.HeldBy, w.Advised = s.besides(spans, v.config.Resource, r.To)
 	w.Budget = s.budgetOver(spans, r.To)
+	w.Money = s.money(v.config.Resource, r.To)
 	if s.estimate.Value != nil {
 		w.Memory = memoryWorth(s.estimate.Value.Memory)
 	}

@@ -10,23 +10,21 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// holderOf is the autoscaler that makes a knob read-only, "HPA shop/web", with which
-// [trimtab.KnobState.ReadOnly] begins then; "": by none.
+// holderOf is what makes a knob read-only, "HPA shop/web", with which
+// [trimtab.KnobState.ReadOnly] begins then; "": no program that turns it does.
 func holderOf(readOnly string) string {
-	kind, rest, _ := strings.Cut(readOnly, " ")
-	name, _, _ := strings.Cut(rest, " ")
-	if name = strings.TrimRight(name, ":"); name == "" {
-		return ""
+	name, _, ok := strings.Cut(readOnly, " sets its ")
+	if !ok {
+		if name, _, ok = strings.Cut(readOnly, " follows the utilisation "); !ok {
+			return ""
+		}
 	}
-	switch kind {
-	case "HorizontalPodAutoscaler":
-		return "HPA " + name
-	case "ScaledObject":
-		return "KEDA ScaledObject " + name
-	case "VerticalPodAutoscaler":
-		return "VPA " + name
+	for kind, short := range map[string]string{"HorizontalPodAutoscaler": "HPA", "ScaledObject": "KEDA ScaledObject", "VerticalPodAutoscaler": "VPA"} {
+		if rest, ok := strings.CutPrefix(name, kind+" "); ok {
+			return short + " " + rest
+		}
 	}
-	return ""
+	return name
 }
 
 // advisable says what could be advised for a workload that another program controls.

@@ -74,6 +74,21 @@ func TestWhatAVPASizesIsAdvisedInAmountsAndNotInPods(t *testing.T) {
 	}
 }
 
+func TestAReportNamesAnyControllerThatHoldsAValue(t *testing.T) {
+	now := time.Now()
+	for barred, want := range map[string]string{
+		"DatadogPodAutoscaler sets its replicas (field manager datadog-cluster-agent): refused":              "DatadogPodAutoscaler",
+		"KServe InferenceService shop/iris sets its replicas (field manager manager): refused":               "KServe InferenceService shop/iris",
+		"controller acme sets its replicas (metadata.managedFields): refused":                                "controller acme",
+		"HorizontalPodAutoscaler shop/web follows the utilisation of its requests and would answer: refused": "HPA shop/web",
+	} {
+		r := heldBy(barred, "", 2, 10, now, 120, 4).Report(now.Add(-10*time.Minute), now)
+		if got := strings.Join(r.Workloads[0].HeldBy, ","); got != want {
+			t.Errorf("%q: held by %q", barred, got)
+		}
+	}
+}
+
 func TestWhatNoAutoscalerHoldsHasNoPartOfItsOwnInAReport(t *testing.T) {
 	now := time.Now()
 	for _, barred := range []string{"", "a resize of cpu restarts container web (its resizePolicy)", "HorizontalPodAutoscaler", "VerticalPodAutoscaler  sets"} {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -153,6 +154,39 @@ func TestHAProxyRefusesAClassBeyondItsBoundAndItsRetriesFirst(t *testing.T) {
 	if !maps.Equal(got, want) || got["normal"].NotServed() != 3 {
 		t.Errorf("it counts %+v, want %+v", got, want)
 	}
+}
+
+func TestThoseThatWaitAreServedInOrderOfRank(t *testing.T) {
+	s := serve(t, 1)
+	first := s.ask(t, "x-priority: low")
+	<-s.arrived
+	var waiting []chan *http.Response
+	for _, header := range [][]string{{"x-priority: low", "x-envoy-attempt-count: 2"}, {"x-priority: low"}, {"x-priority: normal"}, {"x-priority: critical"}} {
+		waiting = append(waiting, s.ask(t, header...))
+		for end := time.Now().Add(5 * time.Second); s.underway(t) < uint64(1+len(waiting)) && time.Now().Before(end); {
+			time.Sleep(5 * time.Millisecond) // a real process reads them
+		}
+	}
+	s.answers <- struct{}{}
+	<-first
+	for i, next := range slices.Backward(waiting) {
+		<-s.arrived
+		s.answers <- struct{}{}
+		select {
+		case <-next:
+		case <-time.After(5 * time.Second):
+			t.Fatalf("request %d of %d was not the next", i, len(waiting))
+		}
+	}
+}
+
+// underway returns how many requests of all classes are under way.
+func (s *service) underway(t *testing.T) (sum uint64) {
+	t.Helper()
+	for _, c := range s.counts(t) {
+		sum += c.Underway
+	}
+	return sum
 }
 
 func TestARefusedCallOfGRPCIsRefusedInItsTerms(t *testing.T) {

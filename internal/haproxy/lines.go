@@ -144,6 +144,10 @@ func (c *Classes) Lines(wait time.Duration) string {
 	line("# its bounds, which trimtab sets in the map")
 	line("http-request set-var(txn.trimtab_key) var(txn.trimtab)")
 	line("http-request set-var(txn.trimtab_key) var(txn.trimtab),concat(%s) if { req.hdr(x-envoy-attempt-count) -m int gt 1 } || { req.hdr(grpc-previous-rpc-attempts) -m int gt 0 }", RetrySuffix)
+	line("# those that wait are served in order of rank")
+	for rank, key := range c.keys() {
+		line("http-request set-priority-class int(%d) if { var(txn.trimtab_key) -m str %s }", rank, key)
+	}
 	line("http-request set-var(txn.trimtab_until) %s", look("str("+UntilKey+")", 0))
 	line("http-request set-var(txn.trimtab_most) %s", look("var(txn.trimtab_key)", None))
 	line("http-request set-var(txn.trimtab_rate_until) %s", look("str("+RateUntilKey+")", 0))

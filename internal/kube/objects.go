@@ -55,6 +55,7 @@ type Meta struct {
 	Labels            map[string]string `json:"labels"`
 	Annotations       map[string]string `json:"annotations"`
 	OwnerReferences   []Owner           `json:"ownerReferences"`
+	Managers          Managers          `json:"managedFields"`
 	CreationTimestamp time.Time         `json:"creationTimestamp"`
 	DeletionTimestamp *time.Time        `json:"deletionTimestamp"`
 }
@@ -63,6 +64,7 @@ func (m *Meta) meta() *Meta { return m }
 
 // Owner is a reference to the object that this one belongs to.
 type Owner struct {
+	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Name       string `json:"name"`
 	UID        string `json:"uid"`

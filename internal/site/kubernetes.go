@@ -62,7 +62,7 @@ func rulesOfCluster(cfg *config.Config) func(kube.Ref) kubernetes.Options {
 			zero[ref] = cfg.Workloads[i].Knob.Replicas != nil && cfg.Workloads[i].Knob.Replicas.AllowZero
 		}
 	}
-	all := kubernetes.Options{StartValues: cfg.Exporters.Kubernetes.StartValues != "", RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout}
+	all := kubernetes.Options{StartValues: cfg.Exporters.Kubernetes.StartValues != "", RestoreBaseline: cfg.Kubernetes.Restore == "baseline", DeferFor: cfg.Kubernetes.DeferTimeout, TakeOver: cfg.Kubernetes.TakeOver}
 	return func(r kube.Ref) kubernetes.Options {
 		o := all
 		o.AddLimits, o.AllowZero, o.Weighs, o.Follow = adds[r], zero[r], weighs[r], follow[r]

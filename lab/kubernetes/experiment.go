@@ -8,15 +8,22 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/lab"
+	"github.com/trimtab/trimtab/planner/behavior"
 	"github.com/trimtab/trimtab/planner/replicas"
 	"github.com/trimtab/trimtab/sim"
 	"github.com/trimtab/trimtab/sim/autoscale"
 	"github.com/trimtab/trimtab/sim/kubernetes"
 )
 
+// The ways to play trimtab beside that of production.
+const (
+	Steps  = "trimtab-steps"
+	Number = "trimtab-number"
+)
+
 // PolicyNames returns the policies that can be played.
 func PolicyNames() []string {
-	return []string{kubernetes.Trimtab, kubernetes.HPA, kubernetes.KEDA, kubernetes.Oracle}
+	return []string{kubernetes.Trimtab, Steps, Number, kubernetes.HPA, kubernetes.KEDA, kubernetes.VPA, kubernetes.EKS, kubernetes.DPA, kubernetes.Oracle}
 }
 
 // Experiment plays several policies with the same seeds.
@@ -45,8 +52,18 @@ type Summary struct {
 	Needed float64 `json:"least_share_of_need"`
 	Worst  string  `json:"least_share_of_need_service"`
 	// Saved is the share of this policy's core-hours that trimtab saves; absent without trimtab.
-	Saved    *float64        `json:"trimtab_saves,omitempty"`
-	Services []ServiceResult `json:"services"`
+	Saved *float64 `json:"trimtab_saves,omitempty"`
+	// UsedHours and NeededHours are of the core-hours; Resizes is per pod and day, Quiet per service
+	// and quiet hour, in which the recorded load stays within a quarter: there are QuietHours; Advice is that of the latest service, in s, of
+	// all seeds; absent: one had none. Nodes is a mean.
+	UsedHours   float64         `json:"used_core_hours"`
+	NeededHours float64         `json:"needed_core_hours"`
+	Resizes     float64         `json:"resizes_per_pod_day"`
+	Quiet       float64         `json:"resizes_per_quiet_hour"`
+	QuietHours  float64         `json:"quiet_hours"`
+	Advice      *float64        `json:"first_advice_s,omitempty"`
+	Nodes       float64         `json:"nodes"`
+	Services    []ServiceResult `json:"services"`
 }
 
 // ServiceResult is the result of one service.
@@ -80,7 +97,7 @@ type job struct {
 	policy    string
 	threshold float64
 	seed      int
-	scores    []kubernetes.Score
+	played    kubernetes.Played
 }
 
 // jobs returns all runs, threshold by threshold, seed by seed.
@@ -133,24 +150,35 @@ func (x *Experiment) play(j *job, trace []float64) error {
 	if err != nil {
 		return err
 	}
-	j.scores = got[0].Workloads
+	j.played = got[0]
 	return nil
 }
 
 // replay returns the two days of the services, of which the second is scored.
 func (x *Experiment) replay(j *job, trace []float64) *kubernetes.Replay {
-	r := &kubernetes.Replay{Run: []string{j.policy}, Interval: time.Minute, Learn: day * time.Second, Pool: x.Pool, Seed: x.First + uint64(j.seed), Runner: sim.InOrder, Stop: x.Stop}
+	r := &kubernetes.Replay{Run: []string{j.policy}, Interval: time.Minute, Learn: day * time.Second, Pool: x.Pool, Node: nodeCores, Seed: x.First + uint64(j.seed), Runner: sim.InOrder, Stop: x.Stop}
+	size, request := replicas.Size{Min: leastCores, Max: maxCores, Step: 0.01}, podCores
+	switch j.policy {
+	case Steps:
+		r.Run, size.Step = []string{kubernetes.Trimtab}, stepCores
+		hour := 3600
+		size.Behavior = &behavior.Behavior{Down: &behavior.Rules{Window: &hour}}
+	case Number:
+		r.Run, size.Fixed = []string{kubernetes.Trimtab}, true
+	case kubernetes.VPA, kubernetes.EKS, kubernetes.DPA:
+		request = maxCores
+	}
 	begin := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	for _, s := range Services() {
 		hpa := kubernetes.HPAWords{Min: 1, Max: maxPods, Targets: []kubernetes.Target{{Type: autoscale.Utilization, Value: j.threshold}}}
 		// The target of KEDA is this percentage of the rate that a pod can serve.
 		keda := hpa
 		keda.Targets = []kubernetes.Target{{Type: autoscale.External, Value: j.threshold / 100 * podCores / s.Cost, Load: true}}
-		r.Workloads = append(r.Workloads, kubernetes.Recorded{Service: s.Service, Request: podCores, Replicas: max(2, int(s.Cores)),
+		r.Workloads = append(r.Workloads, kubernetes.Recorded{Service: s.Service, Request: request, Replicas: max(2, int(s.Cores)),
 			Points: []kubernetes.Point{{At: begin.Add(time.Minute)}, {At: begin.Add(2 * day * time.Second)}},
 			Load:   func(second float64) float64 { return s.Cores / s.Cost * s.at(trace, second) },
-			Sizes:  replicas.Size{Min: leastCores, Max: maxCores, Step: 0.01}, Counts: replicas.Count{Min: 1, Max: maxPods},
-			HPA: hpa, KEDA: kubernetes.KEDAWords{HPAWords: keda}})
+			Sizes:  size, Counts: replicas.Count{Min: 1, Max: maxPods},
+			HPA: hpa, KEDA: kubernetes.KEDAWords{HPAWords: keda}, VPA: kubernetes.VPAWords{InPlace: true, MinReplicas: 2}})
 	}
 	return r
 }
@@ -165,9 +193,9 @@ func (x *Experiment) summarize(jobs []job) []Summary {
 		j := &jobs[i]
 		of := mean[j.policy]
 		if of[j.threshold] == nil {
-			of[j.threshold] = make([]kubernetes.Score, len(j.scores))
+			of[j.threshold] = make([]kubernetes.Score, len(j.played.Workloads))
 		}
-		for k, s := range j.scores {
+		for k, s := range j.played.Workloads {
 			m := &of[j.threshold][k]
 			if m.Service == "" {
 				m.Service, m.Served, m.Needed = s.Service, 1, 1
@@ -175,7 +203,10 @@ func (x *Experiment) summarize(jobs []job) []Summary {
 			m.Missed += s.Missed / float64(x.Seeds)
 			m.CoreHours += s.CoreHours / float64(x.Seeds)
 			m.Served, m.Needed = math.Min(m.Served, s.Served), math.Min(m.Needed, s.Needed)
-			m.Scaled, m.Resized = m.Scaled+s.Scaled/float64(x.Seeds), m.Resized+s.Resized/float64(x.Seeds)
+			for _, to := range [][2]*float64{{&m.Scaled, &s.Scaled}, {&m.Resized, &s.Resized}, {&m.PodDays, &s.PodDays}, {&m.Quiet, &s.Quiet}, {&m.QuietHours, &s.QuietHours},
+				{&m.UsedHours, &s.UsedHours}, {&m.NeededHours, &s.NeededHours}} {
+				*to[0] += *to[1] / float64(x.Seeds)
+			}
 		}
 	}
 	own := mean[kubernetes.Trimtab][0]
@@ -213,15 +244,49 @@ func (x *Experiment) total(s *Summary, jobs []job) {
 	missed, hours := make([]float64, x.Seeds), make([]float64, x.Seeds)
 	for i := range jobs {
 		j := &jobs[i]
-		for k := range j.scores {
+		for k, of := range j.played.Workloads {
 			if j.policy == s.Policy && j.threshold == s.Services[k].Threshold {
-				missed[j.seed] += j.scores[k].Missed
-				hours[j.seed] += j.scores[k].CoreHours
+				missed[j.seed] += of.Missed
+				hours[j.seed] += of.CoreHours
 			}
 		}
 	}
 	m, h := lab.StatOf(missed), lab.StatOf(hours)
 	s.Missed, s.MissedErr, s.CoreHours, s.CoreHoursErr = m.Mean, m.StdErr, h.Mean, h.StdErr
+	pods, resized := 0.0, 0.0
+	for i := range s.Services {
+		r := &s.Services[i]
+		s.UsedHours, s.NeededHours, s.QuietHours, s.Quiet = s.UsedHours+r.UsedHours, s.NeededHours+r.NeededHours, s.QuietHours+r.QuietHours, s.Quiet+r.Quiet
+		pods, resized = pods+r.PodDays, resized+r.Resized
+	}
+	if pods > 0 {
+		s.Resizes = resized / pods
+	}
+	if s.QuietHours > 0 {
+		s.Quiet /= s.QuietHours
+	}
+	x.clusters(s, jobs)
+}
+
+// clusters adds what is of a run as a whole: where services have thresholds of their own, no run has
+// them all, so the mean is over the runs of all thresholds that some service has.
+func (x *Experiment) clusters(s *Summary, jobs []job) {
+	n, first := 0.0, true
+	for i := range jobs {
+		j := &jobs[i]
+		if j.policy != s.Policy || !slices.ContainsFunc(s.Services, func(r ServiceResult) bool { return r.Threshold == j.threshold }) {
+			continue
+		}
+		n++
+		s.Nodes += j.played.Nodes
+		if a := j.played.Total.Advice; first || a == nil || s.Advice != nil && *a > *s.Advice {
+			s.Advice = a
+		}
+		first = false
+	}
+	if n > 0 {
+		s.Nodes /= n
+	}
 }
 
 // best returns the result for the threshold with the fewest core-hours whose missed minutes are

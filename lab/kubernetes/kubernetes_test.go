@@ -50,12 +50,27 @@ func TestTheSameSeedGivesTheSameDay(t *testing.T) {
 	}
 }
 
+func TestTheMoneyOfAPolicyIsToldBesideItsMinutes(t *testing.T) {
+	x := &Experiment{Load: "nasa", Run: []string{kubernetes.EKS, kubernetes.DPA}, Frame: lab.Frame{Seeds: 1, First: 3}}
+	got, err := x.Play()
+	if err != nil {
+		t.Fatal(err)
+	}
+	eks := &got[0]
+	if !(eks.NeededHours > eks.UsedHours && eks.UsedHours > 1000 && eks.CoreHours > eks.UsedHours) || eks.Nodes*nodeCores*24 < eks.CoreHours || eks.Nodes*nodeCores*24 > 1.4*eks.CoreHours {
+		t.Errorf("%+v: want 1224 core-hours used, more needed and reserved, and as many nodes", eks)
+	}
+	if eks.Advice == nil || *eks.Advice != 12*3600+60 || got[1].Advice == nil || *got[1].Advice > 60 || eks.Resizes > 100 {
+		t.Errorf("first advice %v s and %v s, %v resizes", eks.Advice, got[1].Advice, eks.Resizes)
+	}
+}
+
 func TestAnExperimentThatMakesNoSenseIsRefused(t *testing.T) {
 	good := func() *Experiment {
 		return &Experiment{Load: "nasa", Run: []string{kubernetes.HPA}, Frame: lab.Frame{Seeds: 1}}
 	}
 	for name, change := range map[string]func(x *Experiment){
-		"load": func(x *Experiment) { x.Load = "nass" }, "policy": func(x *Experiment) { x.Run = []string{"vpa"} },
+		"load": func(x *Experiment) { x.Load = "nass" }, "policy": func(x *Experiment) { x.Run = []string{"vpas"} },
 		"seeds": func(x *Experiment) { x.Seeds = 0 }, "pool": func(x *Experiment) { x.Pool = math.NaN() }, "threshold": func(x *Experiment) { x.Thresholds = []float64{101} },
 	} {
 		x := good()

@@ -47,6 +47,8 @@ const (
 	// podCores is the size of a pod, in cores; the others bound what trimtab may choose.
 	podCores             = 1.0
 	leastCores, maxCores = 0.1, 2.0
+	// stepCores are the steps of trimtab-steps; nodeCores is what a node of 8 cores has for pods.
+	stepCores, nodeCores = 0.25, 7.91
 	maxPods              = 60
 )
 

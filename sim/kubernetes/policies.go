@@ -43,6 +43,7 @@ func (h *hpas) act(w *world, seen []report) {
 		for _, t := range words.Targets {
 			metrics = append(metrics, t.metric(p, &seen[i], &h.before[i]))
 		}
+		p.advised(w.second)
 		p.scale(c.Step(now(w.second), len(p.pods), metrics), p.request, w.scored())
 	}
 	h.before = seen
@@ -99,6 +100,7 @@ func (k *kedas) act(w *world, seen []report) {
 		for _, t := range words.Targets {
 			triggers = append(triggers, t.trigger(p, &seen[i], &k.before[i], w.clock()))
 		}
+		p.advised(w.second)
 		p.scale(c.Step(now(w.second), len(p.pods), triggers), p.request, w.scored())
 	}
 	k.before = seen
@@ -146,7 +148,8 @@ func (v *vpas) act(w *world, seen []report) {
 			}
 		}
 		if cpu, _, ok := c.Recommend(); ok {
-			p.follow(words, &cpu, w.scored())
+			p.advised(w.second)
+			p.follow(words, &cpu)
 		}
 	}
 }
@@ -154,7 +157,7 @@ func (v *vpas) act(w *world, seen []report) {
 // follow changes pods as the updater does, in place or by eviction. It begins with pods that must
 // grow, and with those that differ most from the target. In one round it changes at most half of
 // the pods; a single pod only if that is allowed. Pods that have not started are always evicted.
-func (p *place) follow(words *VPAWords, cpu *autoscale.Recommendation, count bool) {
+func (p *place) follow(words *VPAWords, cpu *autoscale.Recommendation) {
 	if !words.InPlace && !words.Recreate || len(p.pods) < words.MinReplicas {
 		return
 	}
@@ -182,7 +185,7 @@ func (p *place) follow(words *VPAWords, cpu *autoscale.Recommendation, count boo
 		}
 		return cmp.Compare(math.Abs(b.to/b.pod.asked-1), math.Abs(a.to/a.pod.asked-1))
 	})
-	changed, done, n := 0, false, len(p.pods)
+	changed, n := 0, len(p.pods)
 	for _, c := range all {
 		if c.pod.ready() {
 			if running-changed <= n-n/2 && (n > 1 || running < n) {
@@ -190,15 +193,41 @@ func (p *place) follow(words *VPAWords, cpu *autoscale.Recommendation, count boo
 			}
 			changed++
 		}
-		done = true
 		if words.InPlace {
 			c.pod.asked = c.to
 			continue
 		}
-		*c.pod = pod{size: c.to, asked: c.to, left: p.takes(), pending: true}
+		*c.pod = pod{size: c.to, asked: c.to, was: c.pod.was, left: p.takes(), pending: true}
 	}
-	if done && count {
-		p.score.Resized++
+}
+
+// percentiles has a rule of EKS or Datadog for each service. Nothing changes the number of pods.
+type percentiles struct {
+	rule func() *autoscale.Percentile
+	of   []*autoscale.Percentile
+}
+
+// act observes each pod once a minute, and resizes all in place.
+func (c *percentiles) act(w *world, seen []report) {
+	if w.second%60 != 0 {
+		return
+	}
+	for i, p := range w.places {
+		if len(c.of) <= i {
+			c.of = append(c.of, c.rule())
+		}
+		for k := range p.pods {
+			if q := &p.pods[k]; q.ready() && seen[i].ready > 0 {
+				c.of[i].Observe(now(w.second), math.Min(seen[i].used/float64(seen[i].ready), q.size))
+			}
+		}
+		if _, ok := c.of[i].Recommend(); !ok {
+			continue
+		}
+		p.advised(w.second)
+		for k := range p.pods {
+			p.pods[k].asked = c.of[i].Update(p.pods[k].asked)
+		}
 	}
 }
 
@@ -213,6 +242,7 @@ func (oracle) act(w *world, _ []report) {
 				worst = math.Max(worst, rate)
 			}
 		}
+		p.advised(w.second)
 		worst *= math.Exp(math.Max(p.drift, 0)*0.9 + p.spread)
 		a := p.sizes.Min
 		for p.perform(n, a, worst, p.backlog).Mean < p.Fraction && a < 64 {
@@ -345,7 +375,9 @@ func (t *trimtabs) act(w *world, seen []report) {
 		list[i] = p.workload(need, ok)
 		list[i].Work = t.of[i].work
 		wanted[i] = math.Max(need.Round, need.Start)
-		if !ok {
+		if ok {
+			p.advised(w.second)
+		} else {
 			wanted[i] = seen[i].had
 		}
 		sum += wanted[i]
@@ -397,17 +429,12 @@ func (t *trimtabs) set(w *world, list []*replicas.Workload, free float64) {
 	for i, p := range w.places {
 		state := &t.of[i].state
 		d := list[i].Decide(at, state, room)
-		changed := false
 		for j := range p.pods {
 			if q := &p.pods[j]; q.pending {
-				q.asked, q.size = d.Size, d.Size
+				q.asked, q.size, q.was = d.Size, d.Size, d.Size
 			} else {
-				changed = changed || q.asked != d.Sizes[j]
 				q.asked = d.Sizes[j]
 			}
-		}
-		if changed && w.scored() {
-			p.score.Resized++
 		}
 		state.Count.Changed(at, list[i].Count.Behavior, len(p.pods), d.Replicas)
 		p.scale(d.Replicas, d.Size, w.scored())

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/trimtab/trimtab"
+	"github.com/trimtab/trimtab/planner/packing"
 	"github.com/trimtab/trimtab/planner/replicas"
 	"github.com/trimtab/trimtab/sim"
+	"github.com/trimtab/trimtab/sim/autoscale"
 )
 
 // The policies. Oracle knows the loads to come and the performance, and sizes without delay: nothing
@@ -21,11 +23,13 @@ const (
 	HPA     = "hpa"
 	KEDA    = "keda"
 	VPA     = "vpa"
+	EKS     = "eks"
+	DPA     = "dpa"
 	Oracle  = "oracle"
 )
 
 // ReplayNames returns the policies with which a recording can be replayed.
-func ReplayNames() []string { return []string{HPA, KEDA, VPA, Trimtab} }
+func ReplayNames() []string { return []string{HPA, KEDA, VPA, EKS, DPA, Trimtab} }
 
 // Point is the load of an interval, with the time at which that ends, in requests per second.
 type Point struct {
@@ -68,6 +72,8 @@ type Replay struct {
 	Learn    time.Duration
 	// Pool is the capacity in cores; 0: unlimited.
 	Pool float64
+	// Node is what a node has for pods, in cores; 0: nodes are not counted.
+	Node float64
 	Seed uint64
 	// Runner is required. Stop, if not nil, is called every simulated hour; true ends the replay.
 	// Done, if not nil, is called after each policy.
@@ -79,9 +85,13 @@ type Replay struct {
 // Played is the result of one policy.
 type Played struct {
 	Policy string `json:"policy"`
-	// Total is the sum over the workloads; its least shares are the minimum over them.
+	// Total is the sum over the workloads; its least shares are the minimum over them, and its advice
+	// is the latest of theirs.
 	Total     Score   `json:"total"`
 	Workloads []Score `json:"workloads"`
+	// Nodes is the mean number of nodes that the requests of all pods need by best fit, each quarter of
+	// an hour; 0: not counted.
+	Nodes float64 `json:"nodes,omitempty"`
 }
 
 // maxTicks is the longest replay: two years.
@@ -92,7 +102,7 @@ func (x *Replay) Validate() error {
 	if err := sim.Known("policy", x.Run, append(ReplayNames(), Oracle)); err != nil {
 		return err
 	}
-	if len(x.Workloads) == 0 || x.Interval <= 0 || x.Learn < 0 || !(x.Pool >= 0 && x.Pool <= 1e6) {
+	if len(x.Workloads) == 0 || x.Interval <= 0 || x.Learn < 0 || !(x.Pool >= 0 && x.Pool <= 1e6) || !(x.Node >= 0 && x.Node <= 1e6) {
 		return trimtab.Invalidf("replay: %d workloads, interval %v, learn %v, pool %v: want at least one, an interval > 0, and 0 or more", len(x.Workloads), x.Interval, x.Learn, x.Pool)
 	}
 	from, to := x.Bounds()
@@ -165,8 +175,8 @@ func (x *Replay) Play() ([]Played, error) {
 	return out, nil
 }
 
-// quiet is the time without any record after which the rest of a gap is skipped, in seconds.
-const quiet = 60
+// gap is the time without any record after which the rest of it is skipped, in seconds.
+const gap = 60
 
 func (x *Replay) play(name string) (Played, error) {
 	w := x.world()
@@ -176,6 +186,7 @@ func (x *Replay) play(name string) (Played, error) {
 	}
 	from, to := x.Bounds()
 	end, silent := int(to.Sub(from).Seconds()), 0
+	var nodes []int
 	for w.second < end {
 		if w.second%3600 == 0 && x.Stop != nil && x.Stop() {
 			return Played{}, fmt.Errorf("replay: %w", sim.ErrStopped)
@@ -183,7 +194,7 @@ func (x *Replay) play(name string) (Played, error) {
 		if silent += tick; slices.ContainsFunc(w.places, func(p *place) bool { _, ok := p.load(float64(w.second)); return ok }) {
 			silent = 0
 		}
-		if silent > quiet {
+		if silent > gap {
 			w.second += tick
 			continue
 		}
@@ -194,24 +205,58 @@ func (x *Replay) play(name string) (Played, error) {
 				seen[i] = w.places[i].seen()
 			}
 			p.act(w, seen)
+			for _, p := range w.places {
+				p.looked(w.scored())
+			}
+			if x.Node > 0 && w.scored() && w.second%900 == 0 {
+				nodes = append(nodes, w.nodes(x.Node))
+			}
 		}
 	}
-	return tallied(name, w), nil
+	out := tallied(name, w)
+	for _, n := range nodes {
+		out.Nodes += float64(n) / float64(len(nodes))
+	}
+	return out, nil
+}
+
+// nodes returns how many nodes of so many cores all pods need.
+func (w *world) nodes(cores float64) int {
+	var pods []packing.Amounts
+	for _, p := range w.places {
+		for i := range p.pods {
+			pods = append(pods, packing.Amounts{CPU: p.pods[i].asked})
+		}
+	}
+	return packing.BestFit(pods, []packing.Amounts{{CPU: cores}}).Nodes
 }
 
 // tallied returns the scores of a world and their total.
 func tallied(name string, w *world) Played {
 	out := Played{Policy: name, Total: Score{Served: 1, Needed: 1}}
 	t := &out.Total
-	for _, p := range w.places {
+	for i, p := range w.places {
 		s := &p.score
 		s.endHour()
 		out.Workloads = append(out.Workloads, *s)
-		t.Minutes, t.Missed, t.LeastMissed, t.MostMissed = t.Minutes+s.Minutes, t.Missed+s.Missed, t.LeastMissed+s.LeastMissed, t.MostMissed+s.MostMissed
-		t.CoreHours, t.Scaled, t.Resized = t.CoreHours+s.CoreHours, t.Scaled+s.Scaled, t.Resized+s.Resized
+		t.add(s)
 		t.Served, t.Needed = math.Min(t.Served, s.Served), math.Min(t.Needed, s.Needed)
+		if i == 0 || s.Advice == nil || t.Advice != nil && *s.Advice > *t.Advice {
+			t.Advice = s.Advice
+		}
 	}
 	return out
+}
+
+// add adds the sums of another score.
+func (s *Score) add(o *Score) {
+	for _, x := range [][2]*float64{
+		{&s.Minutes, &o.Minutes}, {&s.Missed, &o.Missed}, {&s.LeastMissed, &o.LeastMissed}, {&s.MostMissed, &o.MostMissed},
+		{&s.CoreHours, &o.CoreHours}, {&s.UsedHours, &o.UsedHours}, {&s.NeededHours, &o.NeededHours}, {&s.NeedUnknown, &o.NeedUnknown},
+		{&s.Scaled, &o.Scaled}, {&s.Resized, &o.Resized}, {&s.PodDays, &o.PodDays}, {&s.Quiet, &o.Quiet}, {&s.QuietHours, &o.QuietHours},
+	} {
+		*x[0] += *x[1]
+	}
 }
 
 // world returns a new world with the workloads in their initial state.
@@ -266,6 +311,10 @@ func (x *Replay) policy(name string, w *world) (policy, error) {
 		return &kedas{words: func(p *place) *KEDAWords { return &at(p).KEDA }}, nil
 	case VPA:
 		return &vpas{words: func(p *place) *VPAWords { return &at(p).VPA }}, nil
+	case EKS:
+		return &percentiles{rule: autoscale.NewEKS}, nil
+	case DPA:
+		return &percentiles{rule: autoscale.NewDPA}, nil
 	case Oracle:
 		return oracle{}, nil
 	}

@@ -127,6 +127,59 @@ func TestTheWordsOfKEDAAreFollowedInAReplay(t *testing.T) {
 	}
 }
 
+func TestRequestsOfEKSAndDPAFollowThePercentileOfUseAndTheNumberOfPodsStays(t *testing.T) {
+	r := shop(26*60, func(int) float64 { return 140 }) // 1.4 cores of work in 2 pods of 2
+	r.Request, r.Sizes.Max = 2, 4
+	for policy, want := range map[string]struct{ cores, advice float64 }{EKS: {1.4 / 0.87, 12 * 3600}, DPA: {1.4 * 1.05, 60}} {
+		got := replayed(t, Replay{Run: []string{policy}, Workloads: []Recorded{r}})[0].Workloads[0]
+		if end := got.Course[len(got.Course)-1]; math.Abs(end/want.cores-1) > 0.02 || got.Scaled != 0 || got.Resized != 2 {
+			t.Errorf("%s: %v cores at the end, want %v: %+v", policy, end, want.cores, got)
+		}
+		if first := got.Course[5]; (policy == EKS) != (first == 4) || got.Advice == nil || math.Abs(*got.Advice-want.advice) > 120 {
+			t.Errorf("%s: %v cores after 5 minutes, advice after %v s, want %v", policy, first, *got.Advice, want.advice)
+		}
+	}
+}
+
+func TestAReplayTellsWhatWasReservedUsedAndNeeded(t *testing.T) {
+	r := shop(4*60, func(int) float64 { return 100 }) // 1 core of work, 1.14 to meet the SLO, 2 reserved
+	got := replayed(t, Replay{Run: []string{EKS}, Workloads: []Recorded{r}})[0].Total
+	for name, x := range map[string][2]float64{"reserved": {got.CoreHours, 8}, "used": {got.UsedHours, 4}, "needed": {got.NeededHours, 4 * 1.14}, "pod days": {got.PodDays, 2 * 4 / 24.0}, "quiet hours": {got.QuietHours, 4}} {
+		if math.Abs(x[0]/x[1]-1) > 0.01 {
+			t.Errorf("%s: %v, want %v", name, x[0], x[1])
+		}
+	}
+	if got.Resized != 0 || got.Advice != nil || got.NeedUnknown != 0 {
+		t.Errorf("%+v: want no resize and no advice in 4 h", got)
+	}
+	r.Predict = func(float64, float64) trimtab.Band { return trimtab.Band{} }
+	if got := replayed(t, Replay{Run: []string{EKS}, Workloads: []Recorded{r}})[0].Total; got.NeedUnknown != 240 || got.NeededHours != 0 {
+		t.Errorf("%+v: want a need that is unknown", got)
+	}
+}
+
+func TestNodesAreThoseThatTheRequestsOfAllPodsNeed(t *testing.T) {
+	r := shop(4*60, func(int) float64 { return 100 }) // two pods of a core
+	for cores, want := range map[float64]float64{0: 0, 1: 2, 1.5: 2, 2: 1} {
+		if got := replayed(t, Replay{Run: []string{EKS}, Node: cores, Workloads: []Recorded{r}})[0].Nodes; got != want {
+			t.Errorf("nodes of %v cores: %v, want %v", cores, got, want)
+		}
+	}
+}
+
+func TestResizesInAnHourOfSteadyLoadCountAsQuietOnes(t *testing.T) {
+	steady := func(minute int) float64 {
+		if minute < 120 {
+			return 100
+		}
+		return 100 + 2*float64(minute-120)
+	}
+	got := replayed(t, Replay{Run: []string{DPA}, Workloads: []Recorded{shop(240, steady)}})[0].Total
+	if got.QuietHours != 2 || got.Quiet != 2 || got.Resized < 4 {
+		t.Errorf("%+v: want two quiet hours with the first resize of both pods", got)
+	}
+}
+
 func TestAVPAThatEvictsKeepsHalfOfThePodsAndOneThatAdvisesChangesNothing(t *testing.T) {
 	r := shop(60, func(int) float64 { return 190 })
 	for words, resizes := range map[VPAWords]bool{{}: false, {Recreate: true}: true, {InPlace: true}: true, {InPlace: true, MinReplicas: 3}: false, {InPlace: true, Min: 1, Max: 1}: false} {

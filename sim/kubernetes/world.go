@@ -26,6 +26,8 @@ type pod struct {
 	pending   bool
 	// lives is how long the pod has been simulated, in s; before is its age at the beginning.
 	lives, before float64
+	// was is what it asked for at the last look.
+	was float64
 }
 
 func (p *pod) ready() bool { return !p.pending && p.left <= 0 }
@@ -72,9 +74,15 @@ type place struct {
 
 // Score is the result of one service in one run.
 type Score struct {
-	Service   string  `json:"service"`
-	Missed    float64 `json:"missed_minutes"`
-	CoreHours float64 `json:"core_hours"`
+	Service string  `json:"service"`
+	Missed  float64 `json:"missed_minutes"`
+	// CoreHours is the sum of the requests of all pods over time; UsedHours what they used of it, and
+	// NeededHours the least that met the SLO in as many pods, each minute. NeedUnknown is how many
+	// minutes that leaves out because nothing within the bounds meets it.
+	CoreHours   float64 `json:"core_hours"`
+	UsedHours   float64 `json:"used_core_hours"`
+	NeededHours float64 `json:"needed_core_hours"`
+	NeedUnknown float64 `json:"minutes_of_unknown_need,omitempty"`
 	// Served is the least share of requests in time in any hour.
 	Served float64 `json:"least_hour"`
 	// Needed is the least ratio in any hour of its allocation to what its SLO needs.
@@ -84,13 +92,24 @@ type Score struct {
 	Minutes     float64 `json:"minutes,omitempty"`
 	LeastMissed float64 `json:"missed_minutes_least,omitempty"`
 	MostMissed  float64 `json:"missed_minutes_most,omitempty"`
-	// Scaled and Resized count the decisions that changed the number, or the size, of pods.
-	Scaled  float64 `json:"replica_changes"`
-	Resized float64 `json:"resizes"`
+	// Scaled counts the decisions that changed the number of pods, Resized the pods whose size was
+	// changed, each time; PodDays is how long pods existed. Quiet has those of an hour whose recorded
+	// load stayed within a quarter, QuietHours how many those are.
+	Scaled     float64 `json:"replica_changes"`
+	Resized    float64 `json:"resizes"`
+	PodDays    float64 `json:"pod_days"`
+	Quiet      float64 `json:"resizes_in_quiet_hours"`
+	QuietHours float64 `json:"quiet_hours"`
+	// Advice is how long after the beginning, learning included, the policy first had advice, in s;
+	// nil: never.
+	Advice *float64 `json:"first_advice_s,omitempty"`
 	// Course has the mean of the allocated cores for each minute; only in a replay.
 	Course []float64 `json:"-"`
 	hour   [2]float64
 	need   [2]float64
+	// calm has the least and the highest recorded load of the hour, and resized its resizes.
+	calm    [2]float64
+	resized float64
 }
 
 // report has the measurements between two decisions.
@@ -117,7 +136,7 @@ type world struct {
 // start adds n pods that serve already.
 func (p *place) start(n int) {
 	for range n {
-		p.pods = append(p.pods, pod{size: p.request, asked: p.request, before: 3600})
+		p.pods = append(p.pods, pod{size: p.request, asked: p.request, was: p.request, before: 3600})
 	}
 }
 
@@ -199,9 +218,11 @@ func (p *place) play(second int, count bool) {
 		p.minuteGood[i] += arrived * v
 	}
 	if count && known {
+		p.score.UsedHours += served * p.Cost / 3600
+		p.score.calms(rate)
 		p.tally(second, held, arrived, arrived*got.Mean)
-		if p.queues && (second+tick)%60 == 0 {
-			p.score.needs(p.need(n), float64(n)*least)
+		if (second+tick)%60 == 0 {
+			p.needs(n, float64(n)*least)
 		}
 	}
 	if (second+tick)%3600 == 0 {
@@ -249,10 +270,13 @@ func (p *place) serving() (n int, least, held float64) {
 	return n, least, held
 }
 
-// need returns the least allocation, in n pods, that meets the SLO now.
-func (p *place) need(n int) float64 {
+// need returns the least allocation, in n pods, that meets the SLO now; false: none within the bounds.
+func (p *place) need(n int) (float64, bool) {
 	n = max(n, 1)
 	lo, hi := 0.0, float64(p.counts.Max)*p.sizes.Max
+	if p.perform(n, hi/float64(n), p.rate, 0).Mean < p.Fraction {
+		return 0, false
+	}
 	for range 20 {
 		mid := (lo + hi) / 2
 		if p.perform(n, mid/float64(n), p.rate, 0).Mean >= p.Fraction {
@@ -261,18 +285,60 @@ func (p *place) need(n int) float64 {
 			lo = mid
 		}
 	}
-	return hi
+	return hi, true
 }
 
-// needs adds the need and the part of it that the service had.
-func (s *Score) needs(need, had float64) {
-	s.need[0], s.need[1] = s.need[0]+need, s.need[1]+math.Min(need, had)
+// needs adds what n pods need for a minute, and the part of it that the service had.
+func (p *place) needs(n int, had float64) {
+	s := &p.score
+	need, ok := p.need(n)
+	if !ok {
+		s.NeedUnknown++
+		return
+	}
+	s.NeededHours += need / 60
+	if p.queues {
+		s.need[0], s.need[1] = s.need[0]+need, s.need[1]+math.Min(need, had)
+	}
+}
+
+// calms adds a recorded load to the range of the hour.
+func (s *Score) calms(load float64) {
+	if s.calm[1] == 0 {
+		s.calm[0] = load
+	}
+	s.calm = [2]float64{math.Min(s.calm[0], load), math.Max(s.calm[1], load)}
+}
+
+// quiet is the largest ratio of the loads of a quiet hour.
+const quiet = 1.25
+
+// looked counts the pods whose size a decision has changed.
+func (p *place) looked(count bool) {
+	for i := range p.pods {
+		if q := &p.pods[i]; q.asked != q.was {
+			q.was = q.asked
+			if count {
+				p.score.Resized++
+				p.score.resized++
+			}
+		}
+	}
+}
+
+// advised says that the policy has advice at a second.
+func (p *place) advised(second int) {
+	if p.score.Advice == nil {
+		at := float64(second)
+		p.score.Advice = &at
+	}
 }
 
 // tally adds a tick to the score.
 func (p *place) tally(second int, held, arrived, good float64) {
 	s := &p.score
 	s.CoreHours += held * tick / 3600
+	s.PodDays += float64(len(p.pods)) * tick / day
 	s.hour[0], s.hour[1] = s.hour[0]+arrived, s.hour[1]+good
 	if (second+tick)%60 != 0 {
 		return
@@ -294,7 +360,11 @@ func (s *Score) endHour() {
 	if s.need[0] > 0 {
 		s.Needed = math.Min(s.Needed, s.need[1]/s.need[0])
 	}
-	s.hour, s.need = [2]float64{}, [2]float64{}
+	if s.hour[0] > 0 && s.calm[1] <= quiet*s.calm[0] {
+		s.QuietHours++
+		s.Quiet += s.resized
+	}
+	s.hour, s.need, s.calm, s.resized = [2]float64{}, [2]float64{}, [2]float64{}, 0
 }
 
 // seen returns the report since the last decision, and resets the sums.
@@ -332,7 +402,7 @@ func (p *place) scale(n int, size float64, count bool) {
 		p.pods = append(p.pods[:worst], p.pods[worst+1:]...)
 	}
 	for len(p.pods) < n {
-		p.pods = append(p.pods, pod{size: size, asked: size, left: p.takes(), pending: true})
+		p.pods = append(p.pods, pod{size: size, asked: size, was: size, left: p.takes(), pending: true})
 	}
 }
 

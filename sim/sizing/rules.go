@@ -26,6 +26,8 @@ type Rule interface {
 const (
 	Trimtab = "trimtab"
 	VPA     = "vpa"
+	DPA     = "dpa"
+	EKS     = "eks"
 	AsIs    = "limit"
 	Thumb   = "thumb"
 	highest = "autopilot"
@@ -35,9 +37,9 @@ const (
 // Rules are the names of the rules for a resource, in the order of the table.
 func Rules(resource string) []string {
 	if resource == trimtab.CPU {
-		return []string{Trimtab, VPA, AsIs, Thumb}
+		return []string{Trimtab, VPA, EKS, DPA, AsIs, Thumb}
 	}
-	return []string{Trimtab, VPA, AsIs, Thumb, highest, most98}
+	return []string{Trimtab, VPA, DPA, AsIs, Thumb, highest, most98}
 }
 
 // New returns a rule for a series by its name; nil: the resource has none of that name.
@@ -52,6 +54,12 @@ func New(resource, name string, s *Series, margin float64) Rule {
 		return &thumb{}
 	case name == VPA:
 		return &vpa{VPA: autoscale.NewVPA(), cpu: cpu}
+	case name == EKS:
+		return percentile{autoscale.NewEKS()}
+	case name == DPA && cpu:
+		return percentile{autoscale.NewDPA()}
+	case name == DPA:
+		return &peak{}
 	case cpu:
 		return &used{}
 	case name == Trimtab:
@@ -256,3 +264,34 @@ func (v *vpa) Overrun(at time.Time, limit float64) {
 		v.OOM(at, limit)
 	}
 }
+
+// percentile is a rule of EKS or Datadog. The request and the limit are what it recommends.
+type percentile struct{ *autoscale.Percentile }
+
+func (p percentile) Take(at time.Time, use float64) { p.Observe(at, use) }
+
+func (p percentile) Limit() float64 {
+	limit, _ := p.Recommend()
+	return limit
+}
+
+func (p percentile) Overrun(time.Time, float64) {}
+
+// peak is Datadog's rule for memory of a container whose request is its limit: the peak of 8 days and
+// 5%; after a kill the limit is 20% higher.
+type peak struct {
+	peaks
+	bumped float64
+}
+
+func (p *peak) Take(at time.Time, use float64) { p.take(at, use, thumbWindow) }
+
+func (p *peak) Limit() float64 {
+	most := p.bumped
+	for i := range p.peaks {
+		most = math.Max(most, 1.05*p.peaks[i].value)
+	}
+	return most
+}
+
+func (p *peak) Overrun(_ time.Time, limit float64) { p.bumped = 1.2 * limit }

@@ -24,7 +24,7 @@ func play(s *Series, resource, rule string) Score { return Play(s, New(resource,
 func TestEachRuleSetsTheLimitThatItsWordsGive(t *testing.T) {
 	const bucket = 1.05 // buckets of a histogram grow by 5%: their end counts
 	for rule, want := range map[string]float64{
-		Trimtab: 1.07, highest: 1.15, most98: 1.15 * bucket, VPA: 1.15 * bucket, AsIs: 4, Thumb: 1.2,
+		Trimtab: 1.07, highest: 1.15, most98: 1.15 * bucket, VPA: 1.15 * bucket, DPA: 1.05, AsIs: 4, Thumb: 1.2,
 	} {
 		s := play(series(4, flat), trimtab.Memory, rule)
 		if got := s.Limit / (1 << 30); s.Overruns != 0 || s.Readings != 3*24*60 || got > want*1.01 || got < want/1.05 {
@@ -34,7 +34,7 @@ func TestEachRuleSetsTheLimitThatItsWordsGive(t *testing.T) {
 			t.Errorf("%s: %+v", rule, s)
 		}
 	}
-	for rule, want := range map[string]float64{Trimtab: 3, VPA: 2 * 1.15 * bucket, AsIs: 4, Thumb: 2.4} {
+	for rule, want := range map[string]float64{Trimtab: 3, VPA: 2 * 1.15 * bucket, EKS: 2 / 0.87, DPA: 2.1, AsIs: 4, Thumb: 2.4} {
 		s := series(4, func(float64) float64 { return 2 })
 		s.Limit = 4
 		if got := play(s, trimtab.CPU, rule); got.Limit > want*1.01 || got.Limit < want/1.06 || got.Overruns != 0 {
@@ -57,11 +57,11 @@ func TestAJumpOverrunsEveryRuleAndTheLimitFollows(t *testing.T) {
 		switch {
 		case rule == AsIs && s.Overruns != 0, rule != AsIs && (s.Overruns == 0 || s.Kills != 1 || !(s.Under > 0)):
 			t.Errorf("%s: %+v", rule, s)
-		case (rule == Trimtab || rule == VPA || rule == highest) && s.Overruns > 60: // others forget a peak among many
+		case (rule == Trimtab || rule == VPA || rule == DPA || rule == highest) && s.Overruns > 60: // others forget a peak among many
 			t.Errorf("%s: the limit does not follow: %+v", rule, s)
 		}
 	}
-	if New(trimtab.Memory, "no such rule", nil, 0) != nil || New(trimtab.CPU, highest, nil, 0) != nil {
+	if New(trimtab.Memory, "no such rule", nil, 0) != nil || New(trimtab.CPU, highest, nil, 0) != nil || New(trimtab.Memory, EKS, nil, 0) != nil {
 		t.Error("there is a rule that there is not")
 	}
 }
