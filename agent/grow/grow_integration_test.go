@@ -126,7 +126,7 @@ func (r *rig) start() *rig {
 	return r
 }
 
-// run begins to read, and the loop. What is to be probed is due at once.
+// run begins to read, and the loop. What is to be probed is due after 5 s: the first reading has no refaults.
 func (r *rig) run(c *Config) {
 	t := r.t
 	c.Knobs, c.Feed, c.Metrics, c.Logger = r.actuator, NewFeed(), r.set, slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -135,7 +135,7 @@ func (r *rig) run(c *Config) {
 		t.Fatal(err)
 	}
 	l, prober := newLoop(c)
-	prober.next[shortage.Name{Workload: "w"}] = due{}
+	prober.next[shortage.Name{Workload: "w"}] = due{at: hostfs.BootTime() + 5*time.Second}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 2)
 	go func() { ended <- p.Run(ctx) }()
