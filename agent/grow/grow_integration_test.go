@@ -322,8 +322,8 @@ func (r *rig) meet(t *testing.T) {
 	t.Logf("from the first event to a larger limit: %v", time.Since(since))
 }
 
-// A program holds 48 MiB and touches 24 of them again and again: with swap the agent finds out by the kernel's
-// memory.reclaim. Without, it finds that the kernel can take nothing, and the use stays the bound.
+// A program holds 48 MiB and touches 24 of them again and again: the agent takes memory away by the kernel's
+// memory.reclaim, and tells a need between the two. On an emulated CPU, tasks wait so long for the first step that it is the last.
 func TestAProbeFindsWhatAGroupTouches(t *testing.T) {
 	r := newRig(t)
 	if r.version == 1 {
@@ -333,11 +333,6 @@ func TestAProbeFindsWhatAGroupTouches(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(r.root, r.name, name), []byte("max"), 0); err != nil {
 			t.Fatal(err)
 		}
-	}
-	b, err := os.ReadFile("/proc/swaps")
-	least, most := 45.0, 60.0
-	if err == nil && strings.Count(string(b), "\n") > 1 {
-		least, most = 24, 36
 	}
 	full, end := r.eater(48, -24, 48)
 	defer end()
@@ -349,8 +344,8 @@ func TestAProbeFindsWhatAGroupTouches(t *testing.T) {
 	select {
 	case v := <-found:
 		t.Logf("of 48 MiB 24 and the program are touched, and %.1f were found to be needed in %v, with %.1f in use", v.Value/mib, time.Since(began).Round(time.Second), r.use()/mib)
-		if v.Quantity != quantity.MemoryNeeded || v.Value < least*mib || v.Value > most*mib {
-			t.Errorf("%+v: want %v to %v MiB", v, least, most)
+		if v.Quantity != quantity.MemoryNeeded || v.Value < 24*mib || v.Value > 60*mib {
+			t.Errorf("%+v: want 24 to 60 MiB", v)
 		}
 	case <-time.After(6 * time.Minute):
 		t.Error("nothing was found within 6 minutes")
