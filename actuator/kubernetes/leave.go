@@ -23,9 +23,6 @@ type leaving struct {
 	refused refusal
 }
 
-// mostMarked bounds the pods that are annotated for one fall, each of which is a write.
-const mostMarked = 30
-
 // Leave says which pods should go first at the next Write.
 func (s *Scale) Leave(pods []string) { s.leaving.next = pods }
 
@@ -44,7 +41,7 @@ func (s *Scale) mark(ctx context.Context, w *kube.Workload, n int64) {
 	if err != nil {
 		return
 	}
-	next = next[:min(int64(len(next)), n, mostMarked)]
+	next = next[:min(int64(len(next)), n)]
 	for i, name := range next {
 		at := slices.IndexFunc(pods, func(p *kube.Pod) bool { return p.Name == name && p.DeletionTimestamp == nil })
 		if at < 0 {

@@ -323,7 +323,8 @@ func (r *rig) meet(t *testing.T) {
 }
 
 // A program holds 48 MiB and touches 24 of them again and again: the agent takes memory away by the kernel's
-// memory.reclaim, and tells a need between the two. On an emulated CPU, tasks wait so long for the first step that it is the last.
+// memory.reclaim, and tells a need between the two. On an emulated CPU a step may have tasks wait so long that the probe ends
+// with the first one: then the need is what was in use.
 func TestAProbeFindsWhatAGroupTouches(t *testing.T) {
 	r := newRig(t)
 	if r.version == 1 {

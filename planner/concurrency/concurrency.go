@@ -8,7 +8,7 @@
 //
 // The workload's curve needs k × (l + h) cores for load l, so that the rate is a/k − h, and at most
 // a/c. t is the 95th percentile of the latency, smoothed, from reports that met the SLO while nobody
-// was refused: during an overload t grows with the limit, and would justify any limit.
+// was refused, or from the first one that met it: during an overload t grows with the limit, and would justify any limit.
 //
 // The 95th percentile leaves room for a rule that lowers the limit by what it sees, as a gate's does.
 // A proxy keeps the limit that it is told, and with so many in service it would not matter which
@@ -63,7 +63,7 @@ func (s *State) Observe(e *trimtab.Estimate, slo float64) {
 	if e.Hold != nil || e.Fallback != "" || e.Validate() != nil {
 		return
 	}
-	if e.Performance != nil && !measured.Misses(e, slo) && e.Starved == 0 && e.Shed() == 0 {
+	if e.Performance != nil && !measured.Misses(e, slo) && e.Starved == 0 && (e.Shed() == 0 || s.Time == 0) {
 		average(&s.Time, e.Latency["p95"])
 		average(&s.Median, e.Latency["p50"])
 	}

@@ -148,8 +148,12 @@ func TestATimeWhileRequestsAreRefusedTeachesNothing(t *testing.T) {
 	s.Observe(report(0.95, 0.05), 0.5)
 	before := s.Time
 	e := report(0.95, 0.19)
-	e.Refused = map[string]float64{"": 20}
+	e.Refused = map[string]float64{"low": 20}
 	if s.Observe(e, 0.5); s.Time != before {
 		t.Errorf("%v, before %v", s.Time, before)
+	}
+	var always State // some are refused all the time, as by a declared rate
+	if always.Observe(e, 0.5); always.Time == 0 {
+		t.Error("nothing was learnt where some are always refused")
 	}
 }
