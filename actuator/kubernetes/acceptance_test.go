@@ -125,11 +125,12 @@ func (c *cluster) settle() {
 	for i := range 3 {
 		c.Kubelet(kubetest.PodPath(i))
 	}
-	version := kubetest.Sub(c.Get(kubetest.PodPath(2)), "metadata")["resourceVersion"]
+	pod := kubetest.Sub(c.Get(kubetest.PodPath(2)), "metadata")["resourceVersion"]
+	deployment := kubetest.Sub(c.Get(kubetest.Deployment), "metadata")["resourceVersion"]
 	eventually(c.t, "all is seen", func() bool {
 		p, err := c.view.PodOf("shop", "checkout-7d9f-ac", "")
 		w, gone := c.view.WorkloadOf(checkout)
-		return err == nil && gone == nil && p.ResourceVersion == version && w.Status.ObservedGeneration == w.Generation
+		return err == nil && gone == nil && p.ResourceVersion == pod && w.ResourceVersion == deployment
 	})
 }
 
