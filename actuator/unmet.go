@@ -122,12 +122,12 @@ func (hs *host) unmet() (all []trimtab.Unmet) {
 		for _, s := range c.who[:min(len(c.who), mostClaimants)] {
 			if s.Pool == colocation.JobsPool(hs.config.Pool) {
 				who = append(who, fmt.Sprintf("best-effort jobs beside it claim up to %s", sized(s.May, c.resource)))
-				advice = fmt.Sprintf("colocate: {capacity: {%s: …}} bounds what best-effort jobs may take", c.resource)
+				advice = fmt.Sprintf("beside: {jobs: {capacity: {%s: …}}} bounds what best-effort jobs may take", c.resource)
 				continue
 			}
 			if s.Group != "" {
 				who = append(who, fmt.Sprintf("granted tasks of pool %s claim up to %s", s.Pool, sized(s.May, c.resource)))
-				advice = "speculate: {regular: …} bounds what tasks with a grant may have"
+				advice = "beside: {tasks: {regular: …}} bounds what tasks with a grant may have"
 				continue
 			}
 			who = append(who, fmt.Sprintf("pool %s (process %d) claims up to %s", s.Pool, s.PID, sized(s.May, c.resource)))

@@ -73,7 +73,7 @@ func TestCapacityThatOtherPoolsClaimIsToldWithWhoClaimsIt(t *testing.T) {
 	}
 	c.open()
 	tick(c, a)
-	if why, do = unmet(a, codes.UnmetClaims); !strings.Contains(why, "best-effort jobs beside it claim up to 0.2 cores") || !strings.Contains(do, "colocate: {capacity: {cpu: …}}") {
+	if why, do = unmet(a, codes.UnmetClaims); !strings.Contains(why, "best-effort jobs beside it claim up to 0.2 cores") || !strings.Contains(do, "beside: {jobs: {capacity: {cpu: …}}}") {
 		t.Errorf("beside its own jobs: %q, do %q", why, do)
 	}
 	if why, _ = unmet(c, codes.UnmetClaims); why != "" {

@@ -35,12 +35,8 @@ type Config struct {
 	Fast Fast `yaml:"fast"`
 	// The Kubernetes cluster that knob.kubernetes and match.kubernetes are about. Left out: the one that kubectl, or the pod that trimtab runs in, would reach.
 	Kubernetes Kubernetes `yaml:"kubernetes"`
-	// Best-effort jobs beside the latency-critical workloads of each host: with this section, even empty, workloads of class best-effort are such jobs and no longer share the pool. Left out: they share it as others do.
-	Colocate *Colocate `yaml:"colocate"`
-	// Speculative tasks, which run in what is reserved and idle, on the hosts that have this section; it says what they may do there, whatever a planner asks. Left out: none runs.
-	Speculate *Speculate `yaml:"speculate"`
-	// The job manager of speculative tasks, a part of the planner. Left out: there is one where speculate is set.
-	Batch *Batch `yaml:"batch"`
+	// Work on what the services of a host leave idle. Left out: none.
+	Beside Beside `yaml:"beside"`
 	// Where trimtab keeps what must survive a restart.
 	Storage Storage `yaml:"storage"`
 	// The message bus. Left out: an embedded server.
@@ -66,6 +62,17 @@ type Config struct {
 
 	// Warnings lists settings that are dubious but usable, in order of position.
 	Warnings Errors `yaml:"-"`
+}
+
+// Beside is the work beside services. The sections colocate, speculate and batch of older files
+// are read as its keys ([renamed]).
+type Beside struct {
+	// Best-effort jobs: with this section, even empty, workloads of class best-effort are such jobs and no longer share the pool. Left out: they share it as others do.
+	Jobs *BesideJobs `yaml:"jobs"`
+	// Speculative tasks, which run in what is reserved and idle, on the hosts that have this section; it says what they may do there, whatever a planner asks. Left out: none runs.
+	Tasks *BesideTasks `yaml:"tasks"`
+	// The job manager of speculative tasks, a part of the planner. Left out: there is one where tasks is set.
+	Manager *TaskManager `yaml:"manager"`
 }
 
 // Pool has the capacity that the workloads share. Exactly one of CPU and Workers is set when there is a
@@ -295,9 +302,9 @@ type Sockets struct {
 // Measure says what an agent measures of its host, every 2 s. A quantity that the host does
 // not report is missing, with the reason.
 type Measure struct {
-	// Power that the processor packages draw and may draw (RAPL, which root alone may read), and the frequency at which CPUs run. With colocate, the clock of best-effort jobs follows it.
+	// Power that the processor packages draw and may draw (RAPL, which root alone may read), and the frequency at which CPUs run. With beside.jobs, the clock of best-effort jobs follows it.
 	Power bool `yaml:"power"`
-	// Network interfaces whose bytes and speed are read, such as [eth0]. With colocate, best-effort jobs that have an interface share what services leave of them.
+	// Network interfaces whose bytes and speed are read, such as [eth0]. With beside.jobs, best-effort jobs that have an interface share what services leave of them.
 	Links []string `yaml:"links"`
 	// Performance counters of each workload with a cgroup, and of the host, every analyzer.report_interval: cycles per instruction, cache misses and references, context switches, page faults, migrations, and the share of time that threads waited for a CPU. Needs root or CAP_PERFMON; slows each switch between processes of different workloads down by some microseconds.
 	Perf bool `yaml:"perf"`

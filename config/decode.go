@@ -28,6 +28,8 @@ type decoder struct {
 	zeros []zeroGiven
 	// bounded are the values whose fields declare ranges.
 	bounded []bounded
+	// notes are remarks on what is read all the same.
+	notes Errors
 	// others: the file is not trimtab's own, and may use all of YAML.
 	others bool
 }
@@ -201,6 +203,7 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 	known, rest := fieldsOf(v)
 	outside := beside(entries, known)
 	seen := map[string]position{}
+	var old []renamedSection
 	for _, e := range entries {
 		name, at, ok := d.key(e, seen)
 		if !ok {
@@ -209,6 +212,8 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 		child := join(path, name)
 		d.keyAt[child] = at
 		switch f, ok := known[name]; {
+		case path == "" && renamed(name) != "" && v.Type() == reflect.TypeFor[Config]():
+			old = append(old, renamedSection{name, at, e.Value})
 		case ok && len(outside[name]) > 0:
 			d.meant[child] = true
 			d.report(at, fmt.Sprintf("%s has no value, and its keys stand beside it", name), fmt.Sprintf("indent %s further than %s", strings.Join(outside[name], ", "), name))
@@ -234,6 +239,7 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 			d.report(at, fmt.Sprintf("unknown key %q%s", clip(name), within(path)), suggest(name, keysOf(v.Type())))
 		}
 	}
+	d.renamedSections(old, v)
 }
 
 // percentile is the share of requests that a name such as p99 means, or "".

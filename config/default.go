@@ -75,22 +75,22 @@ func (c *Config) fill() {
 	for i := range c.Groups {
 		c.Groups[i].Weight = cmp.Or(c.Groups[i].Weight, 1)
 	}
-	if c.Colocate != nil {
-		c.Colocate.fill(c.Analyzer.ReportInterval)
+	if c.Beside.Jobs != nil {
+		c.Beside.Jobs.fill(c.Analyzer.ReportInterval)
 	}
-	if c.Speculate != nil {
-		c.Speculate.fill()
-		if c.Batch == nil {
-			c.Batch = &Batch{}
+	if c.Beside.Tasks != nil {
+		c.Beside.Tasks.fill()
+		if c.Beside.Manager == nil {
+			c.Beside.Manager = &TaskManager{}
 		}
 	}
-	if c.Batch != nil {
-		c.Batch.fill()
+	if c.Beside.Manager != nil {
+		c.Beside.Manager.fill()
 	}
 	for i := range c.Workloads {
 		w := &c.Workloads[i]
 		if c.IsJob(w) {
-			w.fillJob(c.Colocate)
+			w.fillJob(c.Beside.Jobs)
 		}
 		w.fill(&c.Pool, c.IsJob(w))
 	}

@@ -43,7 +43,7 @@ func manual(t *testing.T) string {
 		t.Fatal(err)
 	}
 	m := writer{t: t, comments: map[string]string{}}
-	for _, name := range []string{"config.go", "workload.go", "colocate.go", "speculate.go", "batch.go", "fast.go", "kubernetes.go", "replicas.go", "concurrency.go", "rate.go", "runtime.go"} {
+	for _, name := range []string{"config.go", "workload.go", "beside_jobs.go", "beside_tasks.go", "beside_manager.go", "fast.go", "kubernetes.go", "replicas.go", "concurrency.go", "rate.go", "runtime.go"} {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)

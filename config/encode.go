@@ -35,8 +35,8 @@ func defaults(t reflect.Type) reflect.Value {
 	switch t {
 	case reflect.TypeFor[Config]():
 		return reflect.ValueOf(*zero())
-	case reflect.TypeFor[Speculate]():
-		return reflect.ValueOf(Speculate{Slack: 1})
+	case reflect.TypeFor[BesideTasks]():
+		return reflect.ValueOf(BesideTasks{Slack: 1})
 	}
 	return reflect.Value{}
 }

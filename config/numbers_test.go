@@ -41,7 +41,7 @@ func TestZeroIsNotTakenForAKeyThatIsLeftOut(t *testing.T) {
 	for text, want := range map[string]string{
 		fmt.Sprintf(knob, "max: 0"):      "max is 0, which has no meaning here\n  hint: write more than 0, or remove the key for the default, 10",
 		fmt.Sprintf(knob, "startup: 0s"): "startup is 0",
-		"speculate: {mode: responsiveness, programs: [{name: a, command: [/bin/true]}], tasks: 0}\n": "tasks is 0",
+		"beside: {tasks: {mode: responsiveness, programs: [{name: a, command: [/bin/true]}], tasks: 0}}\n": "tasks is 0",
 	} {
 		if _, err := config.Parse("x", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

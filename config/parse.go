@@ -48,17 +48,21 @@ func load(path string, objects Objects) (*Config, *decoder, error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("read configuration: %w", err)
 	}
-	dir := filepath.Dir(path)
-	from := sources{objects: objects,
-		file:   func(name string) ([]byte, error) { return readBounded(absolute(dir, name)) },
-		beside: func(name string) []ObjectiveFile { return filesBeside(absolute(dir, name)) },
-	}
-	c, d, err := parse(path, data, from)
+	c, d, err := parse(path, data, sourcesBeside(path, objects))
 	if err != nil {
 		return nil, nil, err
 	}
-	c.setDirectory(dir)
+	c.setDirectory(filepath.Dir(path))
 	return c, d, nil
+}
+
+// sourcesBeside reads files relative to the directory of path.
+func sourcesBeside(path string, objects Objects) sources {
+	dir := filepath.Dir(path)
+	return sources{objects: objects,
+		file:   func(name string) ([]byte, error) { return readBounded(absolute(dir, name)) },
+		beside: func(name string) []ObjectiveFile { return filesBeside(absolute(dir, name)) },
+	}
 }
 
 // absolute is the name of a file as it is relative to a directory.
@@ -171,7 +175,7 @@ func parse(filename string, data []byte, from sources) (*Config, *decoder, error
 	if len(d.errs) > 0 {
 		return nil, nil, d.errs.ordered()
 	}
-	c.Warnings = v.warnings.ordered()
+	c.Warnings = append(v.warnings, d.notes...).ordered()
 	return c, d, nil
 }
 

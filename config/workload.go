@@ -13,7 +13,7 @@ import (
 type Workload struct {
 	// Name, unique; letters, digits, '.', '_', '-', '/' and ':'.
 	Name string `yaml:"name"`
-	// latency-critical or best-effort, which only names it unless there is a section colocate. Left out: latency-critical.
+	// latency-critical or best-effort, which only names it unless there is a section beside.jobs. Left out: latency-critical.
 	Class trimtab.Class `yaml:"class" of:"latency-critical best-effort"`
 	// The objective of its service level (SLO). Needed unless mode is off.
 	SLO SLO `yaml:"slo"`
@@ -51,7 +51,7 @@ type Workload struct {
 	Progress Progress `yaml:"progress"`
 	// Of a best-effort job: how trimtab predicts the work that the job would lose.
 	Predict Predict `yaml:"predict"`
-	// off: only watched and shown; recommend: trimtab says what it would set, and writes nothing; act: trimtab sets it. Left out: recommend, of a best-effort job colocate.mode.
+	// off: only watched and shown; recommend: trimtab says what it would set, and writes nothing; act: trimtab sets it. Left out: recommend, of a best-effort job beside.jobs.mode.
 	Mode trimtab.Mode `yaml:"mode"`
 }
 

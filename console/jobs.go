@@ -51,7 +51,7 @@ func (h *handler) withJobs(serve func(Jobs, *http.Request) (any, error)) reply {
 	return func(r *http.Request) (any, error) {
 		j := h.jobsNow()
 		if j == nil {
-			return nil, refusal{errors.New("find jobs: this process keeps no best-effort jobs: they are kept by the agent of each host (or by trimtab run), with a section colocate in its configuration; what a console heard of them is at /api/v1/colocation"), http.StatusNotImplemented}
+			return nil, refusal{errors.New("find jobs: this process keeps no best-effort jobs: they are kept by the agent of each host (or by trimtab run), with a section beside.jobs in its configuration; what a console heard of them is at /api/v1/colocation"), http.StatusNotImplemented}
 		}
 		v, err := serve(j, r)
 		if err != nil && statusOf(err) == http.StatusInternalServerError {

@@ -18,7 +18,7 @@ func speculate() *board {
 	g.row("Services beside them")
 	g.graph(12, "Verdicts", "What came of anomalies of services, per second: innocent are false accusations.", "ops",
 		[]query{{rate("trimtab_speculate_verdicts_total", "host, verdict"), "{{verdict}} on {{host}}"}}, from0, bars)
-	g.graph(12, "Load of hosts", "Load levels, which tasks need below speculate.thresholds to start.", "percentunit",
+	g.graph(12, "Load of hosts", "Load levels, which tasks need below beside.tasks.thresholds to start.", "percentunit",
 		[]query{{`max by (host, load) (trimtab_speculate_load_ratio{@})`, "{{load}} of {{host}}"}}, from0)
 	g.graph(12, "Signals of services", "Over the boundary of what each is like without tasks: above 1 it is disturbed.", "none",
 		[]query{{`max by (host, workload, signal) (trimtab_speculate_signal_ratio{@})`, "{{signal}} of {{workload}} on {{host}}"}}, from0)

@@ -58,7 +58,7 @@ type jobKnobs struct {
 // the configuration names them. A resource whose input is measured is controlled, too: the clock of
 // jobs if the host's power is measured, their network rate if the use of its links is.
 func turnedOf(cfg *config.Config) []string {
-	c, out := cfg.Colocate, []string{trimtab.CPU, trimtab.Weight, running, alive}
+	c, out := cfg.Beside.Jobs, []string{trimtab.CPU, trimtab.Weight, running, alive}
 	if cfg.Measure.Power {
 		out = append(out, trimtab.Frequency)
 	}
@@ -104,7 +104,7 @@ func jobKnobsOf(kinds []actuator.Kind, cfg *config.Config, host string, m machin
 				continue
 			}
 		} else {
-			any := config.Workload{Name: jobs.Workload, Mode: cfg.Colocate.Mode, Knob: config.Knob{CPU: &config.CPUBounds{Bounds: config.Bounds{Min: config.LeastCPU}}}}
+			any := config.Workload{Name: jobs.Workload, Mode: cfg.Beside.Jobs.Mode, Knob: config.Knob{CPU: &config.CPUBounds{Bounds: config.Bounds{Min: config.LeastCPU}}}}
 			k.registered = append(k.registered, knobs.Declared{Kind: kind.Name, At: at, Place: kind.Name, Like: []actuator.Target{k.target(cfg, &any, resource)}})
 		}
 		k.resources = append(k.resources, resource)
@@ -151,7 +151,7 @@ func jobKind(kinds []actuator.Kind, root, resource string) (actuator.Kind, actua
 // jobTarget is the target of one resource of a job, without its knob.
 func jobTarget(cfg *config.Config, w *config.Workload, root, resource string) actuator.Target {
 	t := actuator.Target{KnobID: trimtab.KnobID{Workload: w.Name, Resource: resource}, Mode: w.Mode}
-	capacity, step := cfg.Colocate.Capacity.ByResource(), trimtab.ResourceOf(resource).Step
+	capacity, step := cfg.Beside.Jobs.Capacity.ByResource(), trimtab.ResourceOf(resource).Step
 	switch resource {
 	case running, alive:
 		t.Max = 1
@@ -225,7 +225,7 @@ func (k *jobKnobs) finders(kinds []actuator.Kind, r *jobs.Registry) (all []actua
 // JobsPart runs best-effort jobs beside the services of this host. It decides on this host and sets
 // the knobs without the bus, so it continues while the link is cut.
 func (s *Host) JobsPart(cfg *config.Config) ([]supervise.Part, error) {
-	if cfg.Colocate == nil {
+	if cfg.Beside.Jobs == nil {
 		return nil, nil
 	}
 	kinds := kinds.All()
@@ -245,14 +245,14 @@ func (s *Host) JobsPart(cfg *config.Config) ([]supervise.Part, error) {
 	c := actuator.Config{
 		Host: s.Process.Host, Pool: colocation.JobsPool(cfg.Pool.Name), Dir: dir, Reopen: actuator.AnyOf(kinds), Shared: true, NoApply: true,
 		Measure: knobs.Measure(kinds, cfg, all), Roots: knobs.Roots(kinds, all), LockDir: knobs.LockDir(cfg), Watchdog: watchdog,
-		Limits: actuator.Limits{MaxLease: cfg.Colocate.Lease, Skew: cfg.Actuator.ClockSkew},
+		Limits: actuator.Limits{MaxLease: cfg.Beside.Jobs.Lease, Skew: cfg.Actuator.ClockSkew},
 	}
 	services := servicesOf(cfg, s.Process.Host, s.Fleet, kinds)
 	if _, err := colocate.NewStep(stepConfig(cfg, s.Process.Host, own, services)); err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
 	}
-	work := pipeline.Work{Round: cfg.Colocate.Period}
-	key := supervise.KeyOf(c, cfg.Measure, own, *cfg.Colocate, jobsOf(cfg), services, cfg.ServiceGroups(), work, cfg.Actuator.Reserve)
+	work := pipeline.Work{Round: cfg.Beside.Jobs.Period}
+	key := supervise.KeyOf(c, cfg.Measure, own, *cfg.Beside.Jobs, jobsOf(cfg), services, cfg.ServiceGroups(), work, cfg.Actuator.Reserve)
 	c.Metrics, c.Logger = s.Process.Metrics, s.Process.Logger
 	return []supervise.Part{{Name: "colocate", Key: key, Start: func(ctx context.Context) (func() error, error) {
 		return s.startColocate(ctx, cfg, c, kinds, own, services)
@@ -271,7 +271,7 @@ func watchdogAt(command []string, dir string) []string {
 }
 
 // policyConfig converts the configuration section for the policy.
-func policyConfig(c *config.Colocate) colocate.Config {
+func policyConfig(c *config.BesideJobs) colocate.Config {
 	out := colocate.Config{Period: c.Period, MaxAge: c.MaxAge}
 	if a := c.Start.ByResource(); len(a) > 0 {
 		out.Start = a
@@ -318,7 +318,7 @@ func (s *Host) startColocate(ctx context.Context, cfg *config.Config, c actuator
 		return nil, errors.Join(err, a.Close(ctx))
 	}
 	h.metrics, h.logger, h.bus = s.Process.Metrics, s.Process.Logger, s.Process.Bus
-	health := pipeline.NewHealth(pipeline.Work{Round: cfg.Colocate.Period})
+	health := pipeline.NewHealth(pipeline.Work{Round: cfg.Beside.Jobs.Period})
 	b := health.Bus(s.Process.Bus)
 	h.savedState = newSavedState(c.Dir, cfg.Pool.Name, s.Process.Host, s.Process.Bus)
 	h.takeBack(ctx)

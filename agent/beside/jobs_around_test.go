@@ -96,7 +96,7 @@ func newPowered(t *testing.T) *powered {
 		put(t, p.dir, name, text)
 	}
 	p.clock(2800)
-	p.open(fmt.Sprintf(strings.Replace(jobFile, "colocate:", "measure: {power: true}\ncolocate:", 1), p.root, t.TempDir(), "act", filepath.Join(p.root, "progress-*")),
+	p.open(fmt.Sprintf(strings.Replace(jobFile, "beside:", "measure: {power: true}\nbeside:", 1), p.root, t.TempDir(), "act", filepath.Join(p.root, "progress-*")),
 		append([]actuator.Kind{clockKind()}, kinds.All()...), machine{power: rapl.Reader{Zones: filepath.Join(p.dir, "rapl"), Policies: filepath.Join(p.dir, "cpufreq")}})
 	return p
 }
@@ -183,7 +183,7 @@ func TestAHostWithoutAClockToTurnSaysSoAndTurnsTheRest(t *testing.T) {
 	w.group("web")
 	w.group("batch/0")
 	none := filepath.Join(t.TempDir(), "none")
-	w.open(fmt.Sprintf(strings.Replace(jobFile, "colocate:", "measure: {power: true, links: [none0]}\ncolocate:", 1), w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")),
+	w.open(fmt.Sprintf(strings.Replace(jobFile, "beside:", "measure: {power: true, links: [none0]}\nbeside:", 1), w.root, t.TempDir(), "act", filepath.Join(w.root, "progress-*")),
 		kinds.All(), machine{power: rapl.Reader{Zones: none, Policies: none}})
 	for range 20 {
 		w.pass(1, 20, 0.4)
@@ -227,7 +227,7 @@ func TestWhatServicesSendIsTakenFromWhatJobsMaySend(t *testing.T) {
 	w := &jobWorld{t: t, root: t.TempDir(), now: time.Now()}
 	w.group("web")
 	w.group("batch/0")
-	file := strings.Replace(jobFile, "colocate:", "measure: {links: [up]}\ncolocate:", 1)
+	file := strings.Replace(jobFile, "beside:", "measure: {links: [up]}\nbeside:", 1)
 	file = strings.Replace(file, "{cgroup: batch/*}", "{cgroup: batch/0, interface: {name: eth0, namespace: "+ns+"}}", 1)
 	file = strings.Replace(file, ", progress: {file: %s}", "", 1)
 	w.open(fmt.Sprintf(file, w.root, t.TempDir(), "act"), kinds.All(), machine{links: links})

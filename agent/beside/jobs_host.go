@@ -61,7 +61,7 @@ type jobHost struct {
 }
 
 func newJobHost(cfg *config.Config, host string, a jobActuator, r *jobs.Registry, knobs jobKnobs, services []serviceConfig) (*jobHost, error) {
-	c := cfg.Colocate
+	c := cfg.Beside.Jobs
 	step, err := colocate.NewStep(stepConfig(cfg, host, knobs, services))
 	if err != nil {
 		return nil, fmt.Errorf("set up co-location: %w", err)
@@ -80,7 +80,7 @@ func newJobHost(cfg *config.Config, host string, a jobActuator, r *jobs.Registry
 
 // stepConfig converts the configuration section for the step.
 func stepConfig(cfg *config.Config, host string, knobs jobKnobs, services []serviceConfig) colocate.StepConfig {
-	c := cfg.Colocate
+	c := cfg.Beside.Jobs
 	out := colocate.StepConfig{Pool: colocation.JobsPool(cfg.Pool.Name), Host: host, Policy: c.Policy, Config: policyConfig(c), Mode: stepMode(cfg), Lease: c.Lease}
 	capacity := c.Capacity.ByResource()
 	for _, resource := range knobs.resources {
@@ -97,7 +97,7 @@ func stepMode(cfg *config.Config) trimtab.Mode {
 			return trimtab.Act
 		}
 	}
-	return cfg.Colocate.Mode
+	return cfg.Beside.Jobs.Mode
 }
 
 // jobsSeen has the inputs of one round.

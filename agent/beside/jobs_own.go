@@ -45,8 +45,8 @@ func declaredApart(cfg *config.Config, own []string) error {
 		if of := jobs.Holds(hostfs.PlainPattern(w.Knob.Cgroup), own); of != "" {
 			return fmt.Errorf("best-effort job %q: its cgroup %s holds trimtab itself or the system's first process, which are in %s: declare the groups of the jobs alone", w.Name, w.Knob.Cgroup, of)
 		}
-		if s := cfg.Speculate; s != nil && jobs.Meet(s.Cgroup, w.Knob.Cgroup) {
-			return fmt.Errorf("best-effort job %q: its cgroup %s is that of speculative tasks, %s, or one above or below it, and both would freeze the same processes: declare another group, or set speculate.cgroup", w.Name, w.Knob.Cgroup, s.Cgroup)
+		if s := cfg.Beside.Tasks; s != nil && jobs.Meet(s.Cgroup, w.Knob.Cgroup) {
+			return fmt.Errorf("best-effort job %q: its cgroup %s is that of speculative tasks, %s, or one above or below it, and both would freeze the same processes: declare another group, or set beside.tasks.cgroup", w.Name, w.Knob.Cgroup, s.Cgroup)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ type jobWorld struct {
 const jobFile = `
 pool: {cpu: 4}
 actuator: {cgroup_root: %q, lock_dir: %q}
-colocate: {mode: %s, period: 100ms, max_age: 1s, capacity: {cpu: 3}, start: {cpu: 0.5}, step: {cpu: 0.5}}
+beside: {jobs: {mode: %s, period: 100ms, max_age: 1s, capacity: {cpu: 3}, start: {cpu: 0.5}, step: {cpu: 0.5}}}
 workloads:
   - {name: web, slo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: web, cpu: {min: 1}}, mode: "off"}
   - {name: batch, class: best-effort, knob: {cgroup: batch/*}, predict: {kind: data-parallel}, progress: {file: %s}}

@@ -67,10 +67,10 @@ func SweepTasks(ctx context.Context, storage string) (bool, error) {
 // TasksPart runs speculative tasks on resources of this host that are reserved and idle. The
 // planner chooses the tasks; this host decides how much they may use.
 func (s *Host) TasksPart(cfg *config.Config) ([]supervise.Part, error) {
-	if cfg.Speculate == nil {
+	if cfg.Beside.Tasks == nil {
 		return nil, nil
 	}
-	if _, err := throttle.New(throttleConfig(cfg.Speculate)); err != nil {
+	if _, err := throttle.New(throttleConfig(cfg.Beside.Tasks)); err != nil {
 		return nil, fmt.Errorf("set up speculative tasks: %w", err)
 	}
 	root, err := hostfs.CPURoot(cfg.Actuator.CgroupRoot)
@@ -82,16 +82,16 @@ func (s *Host) TasksPart(cfg *config.Config) ([]supervise.Part, error) {
 		return nil, fmt.Errorf("set up speculative tasks: %w", err)
 	}
 	// The shim and the watchdog are this program, with its hidden commands.
-	c := task.Config{Root: root, Group: cfg.Speculate.Cgroup, Dir: dir, Shim: []string{"task-exec"},
-		Watchdog: []string{"task-watchdog", "--root", root, "--group", cfg.Speculate.Cgroup, "--dir", dir},
-		MaxTasks: cfg.Speculate.Tasks, Keep: 200 - cfg.Speculate.Tasks, MaxLease: cfg.Speculate.Lease}
+	c := task.Config{Root: root, Group: cfg.Beside.Tasks.Cgroup, Dir: dir, Shim: []string{"task-exec"},
+		Watchdog: []string{"task-watchdog", "--root", root, "--group", cfg.Beside.Tasks.Cgroup, "--dir", dir},
+		MaxTasks: cfg.Beside.Tasks.Tasks, Keep: 200 - cfg.Beside.Tasks.Tasks, MaxLease: cfg.Beside.Tasks.Lease}
 	services := servicesBeside(cfg, s.Process.Host)
-	key := supervise.KeyOf(c, *cfg.Speculate, services, cfg.Pool.Name, s.Process.Host, cfg.Actuator.Reserve, knobs.LockDir(cfg))
+	key := supervise.KeyOf(c, *cfg.Beside.Tasks, services, cfg.Pool.Name, s.Process.Host, cfg.Actuator.Reserve, knobs.LockDir(cfg))
 	return []supervise.Part{{Name: "speculate", Key: key, Start: func(ctx context.Context) (func() error, error) { return s.startSpeculate(ctx, cfg, c, services) }}}, nil
 }
 
 // throttleConfig converts the configuration section for the policy.
-func throttleConfig(c *config.Speculate) throttle.Config {
+func throttleConfig(c *config.BesideTasks) throttle.Config {
 	out := throttle.Config{Slack: c.Slack, Queue: c.Queue, MaxLease: 2 * c.Lease, CPU: 0,
 		Resources: []throttle.Resource{{Name: trimtab.CPU, Ratio: c.Ratio.CPU}, {Name: trimtab.Memory, Ratio: c.Ratio.Memory, Stock: true}, {Name: "tasks", Ratio: 1, Stock: true}}}
 	for _, t := range c.Thresholds.List() {
@@ -102,7 +102,7 @@ func throttleConfig(c *config.Speculate) throttle.Config {
 
 // account returns the user and group of tasks as numbers, so that a later change of a name cannot
 // give the tasks to another user. It returns an error for root.
-func account(c *config.Speculate) (uid, gid string, err error) {
+func account(c *config.BesideTasks) (uid, gid string, err error) {
 	u, err := user.Lookup(c.User)
 	if err != nil {
 		if _, bad := strconv.ParseUint(c.User, 10, 31); bad != nil {
@@ -181,13 +181,13 @@ func (s *Host) startSpeculate(ctx context.Context, cfg *config.Config, c task.Co
 // openTasks opens the runner, which kills the tasks of an earlier process, and then the other
 // resources.
 func (s *Host) openTasks(ctx context.Context, cfg *config.Config, c task.Config, services []signals.Service) (*taskHost, error) {
-	uid, gid, err := account(cfg.Speculate)
+	uid, gid, err := account(cfg.Beside.Tasks)
 	if err != nil {
 		return nil, err
 	}
 	status, _ := os.ReadFile("/proc/self/status") // see missingCapabilities
 	if lacks := missingCapabilities(string(status)); len(lacks) > 0 {
-		return nil, fmt.Errorf("run tasks as user %s: this process lacks %s (a drop-in of its unit: docs/operations.md): %w", cfg.Speculate.User, strings.Join(lacks, ", "), trimtab.ErrUnsupported)
+		return nil, fmt.Errorf("run tasks as user %s: this process lacks %s (a drop-in of its unit: docs/operations.md): %w", cfg.Beside.Tasks.User, strings.Join(lacks, ", "), trimtab.ErrUnsupported)
 	}
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("keep tasks: %w", err)
@@ -218,7 +218,7 @@ func (s *Host) openTasks(ctx context.Context, cfg *config.Config, c task.Config,
 	if err := h.signals.Restore(c.Dir, h.policy); err != nil {
 		s.Process.Logger.Warn("what was learned of speculative tasks is lost, and learned again", "err", err)
 	}
-	if cfg.Speculate.Mode == config.Responsiveness && len(services) > 0 {
+	if cfg.Beside.Tasks.Mode == config.Responsiveness && len(services) > 0 {
 		counter, err := supervise.Command(s.Counter, "perf-counter")
 		if err == nil {
 			err = h.signals.Open(s.Process.Host, c.Root, counter, s.Process.Logger)

@@ -52,7 +52,7 @@ func openAccount(cfg *config.Config, c task.Config, group string, logger *slog.L
 		{KnobID: trimtab.KnobID{Resource: trimtab.CPU}}, {KnobID: trimtab.KnobID{Resource: trimtab.Memory}}}}}, kinds.All()
 	return &taskAccount{arbiter: arbiter.New(filepath.Join(knobs.LockDir(cfg), "claims"), who, logger), logger: logger,
 		measure: knobs.Measure(known, cfg, all), roots: knobs.Roots(known, all), settled: -time.Hour,
-		ratio: map[string]float64{trimtab.CPU: cfg.Speculate.Ratio.CPU, trimtab.Memory: cfg.Speculate.Ratio.Memory}}
+		ratio: map[string]float64{trimtab.CPU: cfg.Beside.Tasks.Ratio.CPU, trimtab.Memory: cfg.Beside.Tasks.Ratio.Memory}}
 }
 
 // claims returns the sum of the claims of all tasks that run or have a grant, and of the tasks more, by

@@ -56,7 +56,7 @@ const (
 type taskHost struct {
 	host, pool, dir, user, group string
 	life                         uint64
-	config                       *config.Speculate
+	config                       *config.BesideTasks
 	runner                       runner
 	signals                      *signals.Set
 	publish                      func(context.Context, *speculation.Machine) error
@@ -99,7 +99,7 @@ func (k *known) forget(id task.ID) {
 }
 
 func newTaskHost(cfg *config.Config, host string, life uint64, r runner, services []signals.Service) (*taskHost, error) {
-	c := cfg.Speculate
+	c := cfg.Beside.Tasks
 	policy, err := throttle.New(throttleConfig(c))
 	if err != nil {
 		return nil, fmt.Errorf("set up speculative tasks: %w", err)

@@ -52,7 +52,7 @@ func loads(variable string) bool {
 
 // allowedProgram returns the path of a command's program, if it is one of those allowed. It looks a
 // name up in PATH only once, so that the program that is started is the one that was checked.
-func allowedProgram(c *config.Speculate, command []string, env map[string]string) (string, error) {
+func allowedProgram(c *config.BesideTasks, command []string, env map[string]string) (string, error) {
 	if len(command) == 0 {
 		return "", trimtab.Invalidf("command: empty")
 	}

@@ -230,7 +230,7 @@ func TestWhatAHostDoesNotAllowIsRefusedAndNeverStarted(t *testing.T) {
 }
 
 func TestANameIsLookedForInItsPATHOnceAndCheckedAsAPath(t *testing.T) {
-	c := &config.Speculate{Programs: []string{"/bin/sh"}}
+	c := &config.BesideTasks{Programs: []string{"/bin/sh"}}
 	if got, err := allowedProgram(c, []string{"sh"}, map[string]string{"PATH": "bin:/nowhere:/bin:/usr/bin"}); err != nil || got != "/bin/sh" {
 		t.Errorf("%q, %v", got, err)
 	}
@@ -408,16 +408,16 @@ func TestALifeIsHigherThanAnyBeforeWhateverTheClockSays(t *testing.T) {
 }
 
 func TestTasksAreNotRoots(t *testing.T) {
-	if _, _, err := account(&config.Speculate{User: "0"}); !errors.Is(err, trimtab.ErrInvalid) {
+	if _, _, err := account(&config.BesideTasks{User: "0"}); !errors.Is(err, trimtab.ErrInvalid) {
 		t.Error(err)
 	}
-	if uid, gid, err := account(&config.Speculate{User: "nobody"}); err != nil || uid == "0" || gid == "" {
+	if uid, gid, err := account(&config.BesideTasks{User: "nobody"}); err != nil || uid == "0" || gid == "" {
 		t.Errorf("%s, %s, %v", uid, gid, err)
 	}
-	if _, _, err := account(&config.Speculate{User: "there-is-none"}); err == nil {
+	if _, _, err := account(&config.BesideTasks{User: "there-is-none"}); err == nil {
 		t.Error("no error")
 	}
-	if _, _, err := account(&config.Speculate{User: "nobody", Group: "there-is-none"}); err == nil {
+	if _, _, err := account(&config.BesideTasks{User: "nobody", Group: "there-is-none"}); err == nil {
 		t.Error("no error")
 	}
 }

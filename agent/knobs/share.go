@@ -132,7 +132,7 @@ func sharing(cfg *config.Config, all []Declared, host string) (members []*Declar
 		no = Obstacle{"the objective " + cfg.Objective + " decides amounts", "nothing, or choose another objective: docs/objectives.md", false}
 	case many != "" && !neverCaps(members):
 		no = Obstacle{"the pool may have other hosts (" + many + ")", "nothing, or cap: never, and each host shares by weight: docs/operations.md", false}
-	case cfg.Colocate != nil:
+	case cfg.Beside.Jobs != nil:
 		no = Obstacle{"best-effort jobs run in what the quotas leave (colocate)", "nothing, or take colocate out", false}
 	case foreign != "":
 		no = Obstacle{foreign + " has a limit of another kind out of the same pool", "give it a pool of its own", false}

@@ -67,8 +67,9 @@ func newJobSite(t *testing.T) *jobSite {
 		before, _, _ := strings.Cut(text, "workloads:")
 		text = strings.Replace(before, fmt.Sprintf("cgroup_root: %q", s.q.root), fmt.Sprintf("cgroup_root: %q, lock_dir: %q", root, filepath.Join(s.dir, "locks")), 1)
 		return text + fmt.Sprintf(`
-batch: {lease: 10s, thresholds: {memory: 1}, weights: {memory: 1}, worst: 0}
-speculate: {user: nobody, cgroup: %s, programs: [/bin/sh], mode: UP, thresholds: {cpu: 100, memory: 100}, ratio: {cpu: 0.3, memory: 1}}
+beside:
+  manager: {lease: 10s, thresholds: {memory: 1}, weights: {memory: 1}, worst: 0}
+  tasks: {user: nobody, cgroup: %s, programs: [/bin/sh], mode: UP, thresholds: {cpu: 100, memory: 100}, ratio: {cpu: 0.3, memory: 1}}
 `, s.group)
 	}
 	t.Cleanup(func() {

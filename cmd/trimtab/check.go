@@ -29,16 +29,26 @@ type checkCmd struct {
 // checkConfigCmd is `trimtab check config`.
 type checkConfigCmd struct {
 	File string `arg:"" help:"The file." type:"path"`
-	Live bool   `help:"Also ask the servers: what Prometheus answers to each query, whether NATS accepts this user, and what works in the cluster."`
+	Live bool   `help:"Also ask the servers: what Prometheus answers to each query, whether NATS accepts this user, and what works in the cluster." xor:"what"`
+
+	Translate bool `help:"Print the file with the names that its sections have now, and check nothing else." xor:"what"`
 }
 
 // Example is shown by --help.
 func (checkConfigCmd) Example() string {
-	return "trimtab check config trimtab.yaml\ntrimtab check config --live trimtab.yaml   # asks Prometheus and NATS as well"
+	return "trimtab check config trimtab.yaml\ntrimtab check config --live trimtab.yaml   # asks Prometheus and NATS as well\ntrimtab check config --translate trimtab.yaml > new.yaml"
 }
 
 // Run prints all mistakes, with file:line:col and a hint each.
 func (c *checkConfigCmd) Run(ctx context.Context, t terminal) error {
+	if c.Translate {
+		text, err := config.Translate(c.File)
+		if err != nil {
+			return hint.Add(err, "docs/config.md has every key")
+		}
+		_, err = t.out.Write(text)
+		return err
+	}
 	cfg, err := config.Check(c.File)
 	if err != nil {
 		return hint.Add(err, "docs/config.md has every key")

@@ -140,7 +140,7 @@ func newBatch(t *testing.T) *batch {
 	before, _, _ := strings.Cut(b.text, "workloads:")
 	// Locks and claims of its own: others on this machine may have all of its cores.
 	b.text = strings.Replace(before, fmt.Sprintf("cgroup_root: %q", b.q.root), fmt.Sprintf("cgroup_root: %q, lock_dir: %q", root, filepath.Join(b.dir, "locks")), 1) + fmt.Sprintf(`
-colocate: {mode: act, period: 200ms, max_age: 2s, lease: 5s, capacity: {cpu: 0.6}, start: {cpu: 0.1}, step: {cpu: 0.1}}
+beside: {jobs: {mode: act, period: 200ms, max_age: 2s, lease: 5s, capacity: {cpu: 0.6}, start: {cpu: 0.1}, step: {cpu: 0.1}}}
 analyzer: {report_interval: 200ms, partitions: 1}
 workloads:
   - {name: hungry, slo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: %[1]s-none, cpu: {min: 0.05, max: 0.9}}, mode: "off"}
@@ -220,7 +220,7 @@ func (b *batch) onwards(cores float64) error {
 func TestAPolicyThatKillsEndsRealJobsWhenTheSLOIsMissed(t *testing.T) {
 	t.Parallel()
 	b := newBatch(t)
-	b.text = strings.Replace(b.text, "colocate: {", "colocate: {policy: rhythm-indiscriminate, ", 1)
+	b.text = strings.Replace(b.text, "jobs: {", "jobs: {policy: rhythm-indiscriminate, ", 1)
 	b.job("a")
 	b.tail.Store(20)
 	b.load.Store(30)

@@ -144,7 +144,7 @@ func TestAConsoleOfAFleetShowsAndPausesTheJobsOfAnAgent(t *testing.T) {
 		before, _, _ := strings.Cut(text, "workloads:")
 		before = strings.Replace(before, fmt.Sprintf("cgroup_root: %q", s.q.root), fmt.Sprintf("cgroup_root: %q, lock_dir: %q", root, filepath.Join(b.dir, "locks")), 1)
 		return before + fmt.Sprintf(`
-colocate: {mode: act, period: 200ms, max_age: 2s, lease: 5s, capacity: {cpu: 0.6}, start: {cpu: 0.1}, step: {cpu: 0.1}}
+beside: {jobs: {mode: act, period: 200ms, max_age: 2s, lease: 5s, capacity: {cpu: 0.6}, start: {cpu: 0.1}, step: {cpu: 0.1}}}
 analyzer: {report_interval: 200ms, partitions: 1}
 workloads:
   - {name: hungry, %sslo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: %s-none, host: h1, cpu: {min: 0.05, max: 0.9}}, mode: "off"}

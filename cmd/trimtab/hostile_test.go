@@ -418,7 +418,7 @@ func TestTheWebServerRefusesWhatAPageElsewhereCouldSend(t *testing.T) {
 func TestJunkOnTheBusIsPutAsideCountedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	// Some kinds are heard only with these sections.
-	p := prepare(t, anyQuotas(t), "colocate: {}\nspeculate: {user: nobody, programs: [/opt/batch/*]}\n")
+	p := prepare(t, anyQuotas(t), "beside: {jobs: {}, tasks: {user: nobody, programs: [/opt/batch/*]}}\n")
 	p.start()
 	p.planned() // so that the next leader's epoch is at least 2
 	p.stop()

@@ -41,7 +41,7 @@ func asker() string {
 }
 
 // noManager is the hint where no job manager answers.
-const noManager = "is there a planner with a section batch (or speculate) in its configuration? trimtab status shows whether its part jobs is ready"
+const noManager = "is there a planner with a section beside.manager (or beside.tasks) in its configuration? trimtab status shows whether its part jobs is ready"
 
 type jobSubmitCmd struct {
 	clientFlags `embed:""`

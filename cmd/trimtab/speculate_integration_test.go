@@ -45,7 +45,7 @@ func newGuests(t *testing.T) *guests {
 	before, _, _ := strings.Cut(g.text, "workloads:")
 	g.text = strings.Replace(before, fmt.Sprintf("cgroup_root: %q", g.q.root), fmt.Sprintf("cgroup_root: %q, lock_dir: %q", root, filepath.Join(g.dir, "locks")), 1) + fmt.Sprintf(`
 analyzer: {report_interval: 200ms, partitions: 1}
-speculate: {user: nobody, cgroup: %s, programs: [/bin/sh], thresholds: {cpu: 100}, slack: 0, regular: {cpu: 1, memory: 1GiB}}
+beside: {tasks: {user: nobody, cgroup: %s, programs: [/bin/sh], thresholds: {cpu: 100}, slack: 0, regular: {cpu: 1, memory: 1GiB}}}
 workloads:
   - {name: hungry, slo: {latency: 100ms, fraction: 0.99}, knob: {cgroup: %s/web, cpu: {min: 0.05, max: 0.9}}, mode: "off"}
 `, g.group, filepath.Base(cpu))

@@ -44,7 +44,7 @@ const (
 // Part manages the jobs of the pool, under a lock in which holder names this process. It receives
 // reports and requests, stores its decisions, and then publishes them.
 func Part(p *supervise.Process, cfg *config.Config, holder string) (supervise.Part, error) {
-	c, rule := managerConfig(cfg), newSelector(cfg.Batch)
+	c, rule := managerConfig(cfg), newSelector(cfg.Beside.Manager)
 	try := c
 	try.Epoch = 1
 	if err := errors.Join(try.Validate(), rule.check()); err != nil {
@@ -56,7 +56,7 @@ func Part(p *supervise.Process, cfg *config.Config, holder string) (supervise.Pa
 		p.Ready.Set(batchName, "starting")
 		return p.Background(ctx, batchName, func(ctx context.Context) error { return alone.RunTerm(ctx, m.lead) }), nil
 	}
-	return supervise.Part{Name: batchName, Key: supervise.KeyOf(c, *cfg.Batch, holder), Start: start}, nil
+	return supervise.Part{Name: batchName, Key: supervise.KeyOf(c, *cfg.Beside.Manager, holder), Start: start}, nil
 }
 
 // jobManager is shared by all terms of one process.
@@ -104,7 +104,7 @@ func (m jobManager) lead(ctx context.Context, term pipeline.Term) error {
 
 // managerConfig returns the job manager's configuration, without its epoch.
 func managerConfig(cfg *config.Config) jobs.Config {
-	c, b := jobs.Defaults(), cfg.Batch
+	c, b := jobs.Defaults(), cfg.Beside.Manager
 	c.Pool, c.Tau, c.Lease, c.QueueTimeout = cfg.Pool.Name, *b.Keep, b.Lease, b.QueueTimeout
 	c.HostTimeout = min(c.HostTimeout, 3*c.Lease/4)
 	if b.Dispatch == "round-robin" {

@@ -179,9 +179,9 @@ func openBatchWorld(t *testing.T, ctx context.Context, b bus.Bus, hosts int) *ba
 func (w *batchWorld) manager(ctx context.Context, name string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	c := config.Default()
-	c.Pool.Name, c.Batch = "p", &config.Batch{Policy: "MMF", Mode: "RP", Candidates: 10, Widen: 2, Worst: new(0.1), Keep: new(0.6), Dispatch: "random",
+	c.Pool.Name, c.Beside.Manager = "p", &config.TaskManager{Policy: "MMF", Mode: "RP", Candidates: 10, Widen: 2, Worst: new(0.1), Keep: new(0.6), Dispatch: "random",
 		Lease: 30 * time.Second, QueueTimeout: time.Minute, Thresholds: map[string]float64{"cpu": .8}, Weights: map[string]float64{"cpu": 1, "memory": 1}}
-	m := jobManager{config: managerConfig(c), rule: newSelector(c.Batch), bus: w.bus, logger: slog.New(slog.NewTextHandler(w.Output(), nil)), metrics: metric.NewSet(), ready: func(string) {}, raised: new(time.Time)}
+	m := jobManager{config: managerConfig(c), rule: newSelector(c.Beside.Manager), bus: w.bus, logger: slog.New(slog.NewTextHandler(w.Output(), nil)), metrics: metric.NewSet(), ready: func(string) {}, raised: new(time.Time)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -314,11 +314,11 @@ func TestNoTaskIsLostOrRunsTwiceAtOnceWhileTheStoreFails(t *testing.T) {
 func TestEveryBatchSectionThatIsTakenIsOneThatTheManagerTakes(t *testing.T) {
 	for _, section := range []string{"{}", "{lease: 10s, queue_timeout: 1s}", "{lease: 10m, queue_timeout: 24h, keep: 0, worst: 0, policy: RB, mode: UP, dispatch: round-robin}",
 		"{keep: 1, worst: 0.5, candidates: 100000, widen: 100, policy: QLB, thresholds: {pressure_io: 0.1}, weights: {load: 100}}"} {
-		cfg, err := config.Parse("f", []byte("batch: "+section))
+		cfg, err := config.Parse("f", []byte("beside: {manager: "+section+"}"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, s := managerConfig(cfg), newSelector(cfg.Batch)
+		c, s := managerConfig(cfg), newSelector(cfg.Beside.Manager)
 		c.Epoch = 1
 		if err := errors.Join(c.Validate(), s.check()); err != nil {
 			t.Errorf("%s: %v", section, err)

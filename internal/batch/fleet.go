@@ -33,7 +33,7 @@ type selector struct {
 	worst  float64
 }
 
-func newSelector(b *config.Batch) selector {
+func newSelector(b *config.TaskManager) selector {
 	s := selector{worst: *b.Worst, rule: machines.Rule{Limit: b.Candidates, Widen: b.Widen, Own: true},
 		config: machines.Config{Timeout: machineSilent, SettleAfter: time.Minute, RatingPeriod: time.Hour}}
 	for _, p := range []machines.Policy{machines.MMF, machines.RB, machines.SLB, machines.QLB} {

@@ -93,11 +93,11 @@ func (v *visit) moves(subject string, t actuator.Target) {
 
 // beside says how much of the pool's capacity best-effort jobs may take.
 func (v *visit) beside() {
-	if v.cfg.Colocate == nil || v.cfg.Pool.CPU == 0 || v.cfg.NATS.URL != "" {
+	if v.cfg.Beside.Jobs == nil || v.cfg.Pool.CPU == 0 || v.cfg.NATS.URL != "" {
 		return
 	}
-	const subject = "colocate.capacity"
-	declared, known := v.cfg.Colocate.Capacity.ByResource()[trimtab.CPU]
+	const subject = "beside.jobs.capacity"
+	declared, known := v.cfg.Beside.Jobs.Capacity.ByResource()[trimtab.CPU]
 	root, err := hostfs.CPURoot(v.cfg.Actuator.CgroupRoot)
 	has := 0.0
 	if err == nil {

@@ -28,7 +28,7 @@ func speculateRows() []Row {
 		{Name: "trimtab_speculate_second_class_cpus", Type: Gauge, Labels: []string{"host"},
 			Help: "CPUs to which speculative tasks are bound beside services; 0: they run on all"},
 		{Name: "trimtab_speculate_load_ratio", Type: Gauge, Labels: []string{"host", "load"},
-			Help: "Load level of a host as a share of what it has, over the last 30 seconds and without outliers; what speculate.thresholds are compared with"},
+			Help: "Load level of a host as a share of what it has, over the last 30 seconds and without outliers; what beside.tasks.thresholds are compared with"},
 		{Name: "trimtab_speculate_tick_seconds", Type: Histogram,
 			Help:    "Seconds from a look at the tasks of a host until what was decided is told; starting and killing go on beside it",
 			Buckets: []float64{1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1}},

@@ -56,11 +56,12 @@ prometheus:
   basic_auth: {username: trimtab, password: s3cret}
   http_headers: {X-Scope-OrgID: {values: [shop]}}
 exporters: {otlp: {endpoint: "http://collector:4317", headers: {authorization: t0ken}}, keda: {listen_address: "127.0.0.1:9601"}}
-colocate:
-  lease: 30s
-  capacity: {cpu: 2, cores: 2, memory: 512MiB, llc: 4, membw: 50, network: 1MiB}
-  start: {cpu: 0.5, cores: 1, memory: 64MiB, llc: 1, membw: 10, network: 1KiB}
-  step: {cpu: 0.5, cores: 1, memory: 64MiB, llc: 1, membw: 10, network: 1KiB}
+beside:
+  jobs:
+    lease: 30s
+    capacity: {cpu: 2, cores: 2, memory: 512MiB, llc: 4, membw: 50, network: 1MiB}
+    start: {cpu: 0.5, cores: 1, memory: 64MiB, llc: 1, membw: 10, network: 1KiB}
+    step: {cpu: 0.5, cores: 1, memory: 64MiB, llc: 1, membw: 10, network: 1KiB}
 groups: [{path: shop, weight: 2, guarantee: 1, guarantees: {memory: 1MiB}}]
 workloads:
   - name: hungry

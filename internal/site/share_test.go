@@ -99,7 +99,7 @@ func TestAPoolSharesByWeightWhereItsGroupsHaveAGroupOfTheirOwnInCommon(t *testin
 		"quotas move between rounds":         {"fast: {mode: act}", same, nil, "", 0, ""},
 		"a workload is only watched":         {"modes: act recommend", same, nil, "", 0, "not in mode act"},
 		"nothing is set":                     {"modes: recommend recommend", same, nil, "", 0, ""},
-		"best-effort jobs use what is left":  {"colocate: {}", same, nil, "", 0, "best-effort jobs"},
+		"best-effort jobs use what is left":  {"beside: {jobs: {}}", same, nil, "", 0, "best-effort jobs"},
 		"a best-effort workload has a quota": {"; {name: batch, class: best-effort, slo: {latency: 1s, fraction: 0.5}, knob: {cgroup: batch, cpu: {}}, mode: act}", same, nil, "", 0, "batch has a limit of another kind"},
 		"several resources":                  {"pool: {cpu: 0.66, memory: 1GiB}\nobjective: drf", same, nil, "", 0, "decides amounts"},
 		"one application":                    {"objective: end-to-end\nplanning: {entry: w0}", same, nil, "", 0, "decides amounts"},

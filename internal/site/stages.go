@@ -200,7 +200,7 @@ func (s *stages) plannerPart(cfg *config.Config) ([]supervise.Part, error) {
 
 // batchPart manages the jobs of the pool.
 func (s *stages) batchPart(cfg *config.Config) ([]supervise.Part, error) {
-	if cfg.Batch == nil {
+	if cfg.Beside.Manager == nil {
 		return nil, nil
 	}
 	holder, err := s.holderOf(cfg)

@@ -71,7 +71,7 @@ func (p *product) file(at []string) string {
 		fmt.Fprintf(&f, ", cgroup_root: %q", p.b.host.Root)
 	}
 	f.WriteString("}\n")
-	fmt.Fprintf(&f, "colocate: {policy: %s, mode: act, start: {cpu: %v}, step: {cpu: %v}}\n", p.policy, p.b.Start, p.b.Step)
+	fmt.Fprintf(&f, "beside: {jobs: {policy: %s, mode: act, start: {cpu: %v}, step: {cpu: %v}}}\n", p.policy, p.b.Start, p.b.Step)
 	fmt.Fprintf(&f, "workloads:\n  - name: shop\n    slo: {latency: %v, fraction: %v}\n    match: {spans: {service.namespace: shop}}\n", p.b.slo(), fraction)
 	if p.b.Limits != nil {
 		fmt.Fprintf(&f, "    servpods: {nginx: {%[1]s}, redis: {%[1]s}}\n", limits(*p.b.Limits))

@@ -17,7 +17,7 @@ import (
 // tasksText is the part of the configuration that has the real agent run speculative tasks,
 // in mode RP: it measures its services each second.
 func (f *fleet) tasksText() string {
-	return fmt.Sprintf("speculate: {user: nobody, programs: [/bin/sleep, /usr/bin/sleep], tasks: %d, slack: 0, thresholds: {cpu: 100, memory: 100}, ratio: {cpu: 100, memory: 1}}\nbatch: {thresholds: {cpu: 1}, weights: {cpu: 1}, worst: 0}\n", f.Tasks)
+	return fmt.Sprintf("beside: {tasks: {user: nobody, programs: [/bin/sleep, /usr/bin/sleep], tasks: %d, slack: 0, thresholds: {cpu: 100, memory: 100}, ratio: {cpu: 100, memory: 1}}, manager: {thresholds: {cpu: 1}, weights: {cpu: 1}, worst: 0}}\n", f.Tasks)
 }
 
 // taskGroups makes the root of the real agent in every hierarchy in which tasks are.

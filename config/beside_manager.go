@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Batch is the job manager of the pool, a part of the planner. A file with a section
-// speculate has one too.
-type Batch struct {
+// TaskManager is the job manager of the pool, a part of the planner. A file with a section
+// beside.tasks has one too.
+type TaskManager struct {
 	// How machines are selected for speculative tasks: MMF (by load, then by queue, as in ROSE), RB (at random), SLB (by load), QLB (by queue). Left out: MMF.
 	Policy string `yaml:"policy" of:"MMF RB SLB QLB" hint:"write one of: MMF, RB, SLB, QLB"`
 	// UP: use first; RP: responsiveness first, which leaves out the machines with the highest CPI and MPKI where they are counted. Left out: RP.
@@ -37,14 +37,14 @@ type Batch struct {
 // batchLoads lists the loads that thresholds and weights may name.
 func batchLoads() []string {
 	var names []string
-	for _, t := range (&SpeculateThresholds{}).list() {
+	for _, t := range (&TaskThresholds{}).list() {
 		names = append(names, t.Name)
 	}
 	return names
 }
 
 // fill sets what was left out.
-func (b *Batch) fill() {
+func (b *TaskManager) fill() {
 	b.Policy = cmp.Or(b.Policy, "MMF")
 	b.Mode = cmp.Or(b.Mode, Responsiveness)
 	b.Dispatch = cmp.Or(b.Dispatch, "random")
@@ -63,11 +63,11 @@ func (b *Batch) fill() {
 }
 
 // check looks at the section.
-func (b *Batch) check(v *validator) {
+func (b *TaskManager) check(v *validator) {
 	if b == nil {
 		return
 	}
-	for at, of := range map[string]map[string]float64{"batch.thresholds.": b.Thresholds, "batch.weights.": b.Weights} {
+	for at, of := range map[string]map[string]float64{"beside.manager.thresholds.": b.Thresholds, "beside.manager.weights.": b.Weights} {
 		for name, x := range of {
 			switch {
 			case !slices.Contains(batchLoads(), name):

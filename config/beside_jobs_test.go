@@ -12,11 +12,11 @@ import (
 
 func TestBestEffortJobsLeaveThePoolWhereThereIsASectionForThem(t *testing.T) {
 	c := load(t, "colocate.yaml")
-	want := &config.Colocate{
+	want := &config.BesideJobs{
 		Policy: "rhythm", Mode: trimtab.Act, Period: time.Second, MaxAge: 8 * time.Second, Lease: 20 * time.Second,
 		Capacity: config.Amounts{CPU: 3, Memory: 8 << 30}, Start: config.Amounts{CPU: 0.5, Memory: 512 << 20}, Step: config.Amounts{CPU: 0.25},
 	}
-	if diff := cmp.Diff(want, c.Colocate); diff != "" {
+	if diff := cmp.Diff(want, c.Beside.Jobs); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	jobs, pooled := c.Jobs(), c.Pooled().Workloads
@@ -26,22 +26,22 @@ func TestBestEffortJobsLeaveThePoolWhereThereIsASectionForThem(t *testing.T) {
 	if len(pooled) != 1 || pooled[0].Name != "checkout" || len(c.Workloads) != 3 {
 		t.Errorf("pooled %+v of %d", pooled, len(c.Workloads))
 	}
-	if diff := cmp.Diff(map[string]float64{"cpu": 3, "memory": 8 << 30}, c.Colocate.Capacity.ByResource()); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"cpu": 3, "memory": 8 << 30}, c.Beside.Jobs.Capacity.ByResource()); diff != "" {
 		t.Error(diff)
 	}
 }
 
 func TestWithoutTheSectionABestEffortWorkloadSharesThePoolAsOthersDo(t *testing.T) {
 	c := parse(t, "pool: {cpu: 8}\nworkloads:\n  - {name: a, class: best-effort, slo: {latency: 1s, fraction: 0.5}, knob: {cgroup: a, cpu: {min: 1}}}\n")
-	if c.Colocate != nil || len(c.Jobs()) != 0 || c.Pooled() != c {
-		t.Errorf("%+v", c.Colocate)
+	if c.Beside.Jobs != nil || len(c.Jobs()) != 0 || c.Pooled() != c {
+		t.Errorf("%+v", c.Beside.Jobs)
 	}
 }
 
 func TestAnEmptySectionHasItsDefaults(t *testing.T) {
-	c := parse(t, "colocate: {}\n")
-	want := &config.Colocate{Policy: "rhythm", Mode: trimtab.Recommend, Period: 2 * time.Second, MaxAge: 13 * time.Second, Lease: 20 * time.Second}
-	if diff := cmp.Diff(want, c.Colocate); diff != "" {
+	c := parse(t, "beside: {jobs: {}}\n")
+	want := &config.BesideJobs{Policy: "rhythm", Mode: trimtab.Recommend, Period: 2 * time.Second, MaxAge: 13 * time.Second, Lease: 20 * time.Second}
+	if diff := cmp.Diff(want, c.Beside.Jobs); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/trimtab/trimtab"
 )
 
-// Colocate is best-effort jobs beside the latency-critical workloads of a host.
-type Colocate struct {
+// BesideJobs is best-effort jobs beside the latency-critical workloads of a host.
+type BesideJobs struct {
 	// What decides: rhythm (thresholds for each component, and the job that loses least goes first), rhythm-indiscriminate (any job goes), heracles (one rule for a whole service), deflation (the same share is taken from all) or none (no job runs). Left out: rhythm.
 	Policy string `yaml:"policy" of:"rhythm rhythm-indiscriminate heracles deflation none"`
 	// recommend: trimtab says what it would do, and writes nothing; act: trimtab does it. For jobs that have no mode of their own. Left out: recommend.
@@ -94,8 +94,10 @@ func Predictions() []string { return []string{DataParallel, Training, Unpredicte
 const LeastCPU = 0.01
 
 // IsJob reports whether a workload is one of the host's best-effort jobs, which no
-// pool plans for: its class says so, and there is a section colocate.
-func (c *Config) IsJob(w *Workload) bool { return c.Colocate != nil && w.Class == trimtab.BestEffort }
+// pool plans for: its class says so, and there is a section beside.jobs.
+func (c *Config) IsJob(w *Workload) bool {
+	return c.Beside.Jobs != nil && w.Class == trimtab.BestEffort
+}
 
 // Jobs lists the workloads that are best-effort jobs.
 func (c *Config) Jobs() (all []*Workload) {
@@ -124,7 +126,7 @@ func (c *Config) Pooled() *Config {
 }
 
 // fill sets what was left out.
-func (c *Colocate) fill(report time.Duration) {
+func (c *BesideJobs) fill(report time.Duration) {
 	c.Policy = cmp.Or(c.Policy, "rhythm")
 	c.Mode = cmp.Or(c.Mode, trimtab.Recommend)
 	c.Period = cmp.Or(c.Period, 2*time.Second)
@@ -133,7 +135,7 @@ func (c *Colocate) fill(report time.Duration) {
 }
 
 // fillJob sets what was left out of a best-effort job.
-func (w *Workload) fillJob(c *Colocate) {
+func (w *Workload) fillJob(c *BesideJobs) {
 	w.Mode = cmp.Or(w.Mode, c.Mode)
 	w.Predict.Kind = cmp.Or(w.Predict.Kind, Unpredicted)
 	if w.Knob.CPU == nil {
@@ -143,34 +145,34 @@ func (w *Workload) fillJob(c *Colocate) {
 }
 
 // check looks at the section.
-func (c *Colocate) check(v *validator) {
+func (c *BesideJobs) check(v *validator) {
 	if c == nil {
 		return
 	}
 	if modes := []string{string(trimtab.Recommend), string(trimtab.Act)}; c.Mode != "" && !slices.Contains(modes, string(c.Mode)) {
-		v.fail("colocate.mode", fmt.Sprintf("unknown mode %q", clip(string(c.Mode))), suggest(string(c.Mode), []string{"recommend", "act"})+"; without the section nothing is decided")
+		v.fail("beside.jobs.mode", fmt.Sprintf("unknown mode %q", clip(string(c.Mode))), suggest(string(c.Mode), []string{"recommend", "act"})+"; without the section nothing is decided")
 	}
 	period := c.Period
 	period = cmp.Or(period, 2*time.Second)
-	v.between("colocate.period", period, 100*time.Millisecond, time.Minute)
-	if v.has("colocate.max_age") {
-		v.between("colocate.max_age", c.MaxAge, 2*period, time.Hour)
+	v.between("beside.jobs.period", period, 100*time.Millisecond, time.Minute)
+	if v.has("beside.jobs.max_age") {
+		v.between("beside.jobs.max_age", c.MaxAge, 2*period, time.Hour)
 	}
-	if v.has("colocate.lease") {
-		v.between("colocate.lease", c.Lease, max(5*period, 5*time.Second), time.Hour)
+	if v.has("beside.jobs.lease") {
+		v.between("beside.jobs.lease", c.Lease, max(5*period, 5*time.Second), time.Hour)
 	}
 	capacity := c.Capacity.ByResource()
 	for _, s := range []struct {
 		name string
 		of   *Amounts
 	}{{"capacity", &c.Capacity}, {"start", &c.Start}, {"step", &c.Step}} {
-		at := "colocate." + s.name
+		at := "beside.jobs." + s.name
 		for _, of := range s.of.list() {
 			of.check(v, at+"."+of.name, capacity[of.name])
 		}
 	}
-	if v.has("colocate.capacity") && len(capacity) == 0 {
-		v.fail("colocate.capacity", "capacity is empty", "write capacity: {cpu: 4, memory: 8GiB}, or remove the key for what the host has")
+	if v.has("beside.jobs.capacity") && len(capacity) == 0 {
+		v.fail("beside.jobs.capacity", "capacity is empty", "write capacity: {cpu: 4, memory: 8GiB}, or remove the key for what the host has")
 	}
 }
 
@@ -216,7 +218,7 @@ func (w *Workload) checkJob(v *validator, at string) {
 		b.checkOrder(v, where+".memory", Share{Name: trimtab.Memory})
 	}
 	for name := range k.Resources {
-		v.fail(where+".resources."+name, "the further resources of a best-effort job have no bounds", "remove the key: colocate.capacity, start and step say what jobs get")
+		v.fail(where+".resources."+name, "the further resources of a best-effort job have no bounds", "remove the key: beside.jobs.capacity, start and step say what jobs get")
 	}
 	for _, key := range []string{"slo", "load", "performance", "fallback", "guarantee", "guarantees"} {
 		if v.has(at + "." + key) {
@@ -253,7 +255,7 @@ func (w *Workload) checkNoJob(v *validator, at string) {
 		}
 		hint := "write class: best-effort, or remove the key"
 		if w.Class == trimtab.BestEffort {
-			hint = "add a section colocate: {}, or remove the key: without it a best-effort workload shares the pool as others do"
+			hint = "add beside: {jobs: {}}, or remove the key: without it a best-effort workload shares the pool as others do"
 		}
 		v.fail(at+"."+key, fmt.Sprintf("%s is for best-effort jobs, and %q is none", key, clip(w.Name)), hint)
 	}
@@ -266,7 +268,7 @@ const RegisteredJobs = "jobs"
 // jobsApart refuses names under which two jobs, or a job and a service, would be one,
 // and jobs in the control groups of services.
 func (v *validator) jobsApart() {
-	if v.config.Colocate == nil {
+	if v.config.Beside.Jobs == nil {
 		return
 	}
 	several := map[string]bool{} // names whose jobs are called NAME/INSTANCE
@@ -279,7 +281,7 @@ func (v *validator) jobsApart() {
 		w, at := &v.config.Workloads[i], fmt.Sprintf("workloads[%d]", i)
 		if w.Name == RegisteredJobs || strings.HasPrefix(w.Name, RegisteredJobs+"/") {
 			v.fail(at+".name", fmt.Sprintf("the name %q is that of best-effort jobs that register themselves", clip(w.Name)),
-				"give it another name, or remove the section colocate")
+				"give it another name, or remove beside.jobs")
 		}
 		if !v.config.IsJob(w) {
 			continue
@@ -323,8 +325,8 @@ func (c *Config) ServiceGroups() (all []string) {
 			all = append(all, group)
 		}
 	}
-	if c.Speculate != nil {
-		all = append(all, c.Speculate.Cgroup)
+	if c.Beside.Tasks != nil {
+		all = append(all, c.Beside.Tasks.Cgroup)
 	}
 	return append(all, c.componentGroups()...)
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Speculate lets speculative tasks run on the hosts that have it in their file.
-type Speculate struct {
+// BesideTasks lets speculative tasks run on the hosts that have it in their file.
+type BesideTasks struct {
 	// Account that tasks run as, a name or a number; never root. Required.
 	User string `yaml:"user"`
 	// Group that tasks run as. Left out: that of the user.
@@ -23,11 +23,11 @@ type Speculate struct {
 	// Cores beyond those that services have by their limits to which tasks are bound last, in mode RP. Left out: 1.
 	Slack int `yaml:"slack" want:"0 to 10000"`
 	// Which part of what the host has speculative tasks may be promised together, those of other pools included.
-	Ratio SpeculateRatio `yaml:"ratio"`
+	Ratio TaskRatio `yaml:"ratio"`
 	// Loads of the host under which a task starts, as shares of what it has. One that is set and cannot be measured starts nothing.
-	Thresholds SpeculateThresholds `yaml:"thresholds"`
+	Thresholds TaskThresholds `yaml:"thresholds"`
 	// What tasks may have together to which the cluster's resource manager granted regular resources, never more than other claims leave of the host. Left out: they stay speculative.
-	Regular SpeculateRegular `yaml:"regular"`
+	Regular TaskRegular `yaml:"regular"`
 	// Tasks that may run at a time, 1 to 100. Left out: 64.
 	Tasks int `yaml:"tasks" want:"1 to 100"`
 	// Tasks that may wait here; one more is refused and dispatched elsewhere. Left out: 100.
@@ -48,16 +48,16 @@ const (
 	Responsiveness = "RP"
 )
 
-// SpeculateRatio has the oversubscription ratios.
-type SpeculateRatio struct {
+// TaskRatio has the oversubscription ratios.
+type TaskRatio struct {
 	// Of CPU time. Left out: 1.
 	CPU float64 `yaml:"cpu"`
 	// Of memory. Left out: 0.4.
 	Memory float64 `yaml:"memory"`
 }
 
-// SpeculateThresholds are loads of a host.
-type SpeculateThresholds struct {
+// TaskThresholds are loads of a host.
+type TaskThresholds struct {
 	// CPU time in use. Left out: 0.8.
 	CPU float64 `yaml:"cpu"`
 	// Memory in use. Left out: 0.8.
@@ -83,7 +83,7 @@ type Threshold struct {
 }
 
 // List returns those that are set.
-func (t *SpeculateThresholds) List() (set []Threshold) {
+func (t *TaskThresholds) List() (set []Threshold) {
 	for _, one := range t.list() {
 		if one.Upper > 0 {
 			set = append(set, one)
@@ -92,13 +92,13 @@ func (t *SpeculateThresholds) List() (set []Threshold) {
 	return set
 }
 
-func (t *SpeculateThresholds) list() []Threshold {
+func (t *TaskThresholds) list() []Threshold {
 	return []Threshold{{"cpu", t.CPU}, {"memory", t.Memory}, {"load", t.Load}, {"disk", t.Disk}, {"network", t.Network},
 		{"pressure_cpu", t.PressureCPU}, {"pressure_memory", t.PressureMemory}, {"pressure_io", t.PressureIO}}
 }
 
-// SpeculateRegular limits the resources of all granted tasks together.
-type SpeculateRegular struct {
+// TaskRegular limits the resources of all granted tasks together.
+type TaskRegular struct {
 	// CPU time, in cores.
 	CPU float64 `yaml:"cpu" want:"more than 0 and at most 1000000" hint:"write cores"`
 	// Memory.
@@ -106,7 +106,7 @@ type SpeculateRegular struct {
 }
 
 // fill sets what was left out.
-func (s *Speculate) fill() {
+func (s *BesideTasks) fill() {
 	s.Mode = cmp.Or(s.Mode, Responsiveness)
 	s.Cgroup = cmp.Or(s.Cgroup, "trimtab")
 	s.Ratio.CPU = cmp.Or(s.Ratio.CPU, 1)
@@ -121,59 +121,59 @@ func (s *Speculate) fill() {
 }
 
 // check looks at the section.
-func (s *Speculate) check(v *validator) {
+func (s *BesideTasks) check(v *validator) {
 	if s == nil {
 		return
 	}
 	s.checkAccount(v)
 	s.checkPrograms(v)
-	if !v.has("speculate.slack") {
+	if !v.has("beside.tasks.slack") {
 		s.Slack = 1 // 0 can be asked for
 	}
-	if v.has("speculate.output") && (s.Output < 4<<10 || s.Output > 1<<30) {
-		v.fail("speculate.output", fmt.Sprintf("output %s, want 4KiB to 1GiB", s.Output), "leave it out for 1MiB")
+	if v.has("beside.tasks.output") && (s.Output < 4<<10 || s.Output > 1<<30) {
+		v.fail("beside.tasks.output", fmt.Sprintf("output %s, want 4KiB to 1GiB", s.Output), "leave it out for 1MiB")
 	}
 	s.checkAmounts(v)
 }
 
 // checkAccount refuses root by its names; the agent looks the account up.
-func (s *Speculate) checkAccount(v *validator) {
+func (s *BesideTasks) checkAccount(v *validator) {
 	const hint = "make an account that owns nothing, as with useradd --system --no-create-home batch, and write its name"
 	switch {
 	case s.User == "":
-		at := "speculate"
-		if v.has("speculate.user") {
-			at = "speculate.user"
+		at := "beside.tasks"
+		if v.has("beside.tasks.user") {
+			at = "beside.tasks.user"
 		}
-		v.fail(at, "speculate has no user that tasks run as", hint)
+		v.fail(at, "beside.tasks has no user that tasks run as", hint)
 	case s.User == "root" || strings.Trim(s.User, "0") == "":
-		v.fail("speculate.user", "tasks do not run as root", hint)
+		v.fail("beside.tasks.user", "tasks do not run as root", hint)
 	case strings.ContainsAny(s.User, " :/\n\x00"):
-		v.fail("speculate.user", fmt.Sprintf("user %q is no name of an account", clip(s.User)), hint)
+		v.fail("beside.tasks.user", fmt.Sprintf("user %q is no name of an account", clip(s.User)), hint)
 	}
 	if strings.ContainsAny(s.Cgroup, "/*@\n\x00") || strings.HasPrefix(s.Cgroup, ".") || len(s.Cgroup) > 200 {
-		v.fail("speculate.cgroup", fmt.Sprintf("cgroup %q is not one part of a path", clip(s.Cgroup)), "write a name, or leave it out for trimtab")
+		v.fail("beside.tasks.cgroup", fmt.Sprintf("cgroup %q is not one part of a path", clip(s.Cgroup)), "write a name, or leave it out for trimtab")
 	}
 	if strings.ContainsAny(s.Group, " :/\n\x00") {
-		v.fail("speculate.group", fmt.Sprintf("group %q is no name of a group", clip(s.Group)), "write one, or leave it out for that of the user")
+		v.fail("beside.tasks.group", fmt.Sprintf("group %q is no name of a group", clip(s.Group)), "write one, or leave it out for that of the user")
 	}
 }
 
 // checkPrograms checks what may run.
-func (s *Speculate) checkPrograms(v *validator) {
+func (s *BesideTasks) checkPrograms(v *validator) {
 	if len(s.Programs) == 0 {
-		at := "speculate"
-		if v.has("speculate.programs") {
-			at = "speculate.programs"
+		at := "beside.tasks"
+		if v.has("beside.tasks.programs") {
+			at = "beside.tasks.programs"
 		}
-		v.fail(at, "speculate has no programs that may run", "write programs: [/opt/batch/*], the fewest that do")
+		v.fail(at, "beside.tasks has no programs that may run", "write programs: [/opt/batch/*], the fewest that do")
 	}
 	if len(s.Programs) > 1000 {
-		v.fail("speculate.programs", fmt.Sprintf("%d programs, limit 1000", len(s.Programs)), "write patterns")
+		v.fail("beside.tasks.programs", fmt.Sprintf("%d programs, limit 1000", len(s.Programs)), "write patterns")
 		return
 	}
 	for i, p := range s.Programs {
-		at := fmt.Sprintf("speculate.programs[%d]", i)
+		at := fmt.Sprintf("beside.tasks.programs[%d]", i)
 		_, err := path.Match(p, "/")
 		switch {
 		case !path.IsAbs(p) || path.Clean(p) != p || p == "/" || strings.ContainsAny(p, "\x00\n") || len(p) > 4096:
@@ -185,21 +185,21 @@ func (s *Speculate) checkPrograms(v *validator) {
 }
 
 // checkAmounts checks ratios, thresholds and grants.
-func (s *Speculate) checkAmounts(v *validator) {
+func (s *BesideTasks) checkAmounts(v *validator) {
 	for _, r := range []Threshold{{"cpu", s.Ratio.CPU}, {"memory", s.Ratio.Memory}} {
-		if at := "speculate.ratio." + r.Name; v.has(at) && !(r.Upper > 0 && r.Upper <= 100) {
+		if at := "beside.tasks.ratio." + r.Name; v.has(at) && !(r.Upper > 0 && r.Upper <= 100) {
 			v.fail(at, fmt.Sprintf("ratio of %s is %v, want more than 0 and at most 100", r.Name, r.Upper), "0.4 lets tasks be promised 40% of what the host has")
 		}
 	}
 	if s.Ratio.Memory > 1 {
-		v.warn("speculate.ratio.memory", fmt.Sprintf("tasks may be promised %v times the memory of the host", s.Ratio.Memory), "the kernel kills processes when it is used: at most 1 cannot promise more than there is")
+		v.warn("beside.tasks.ratio.memory", fmt.Sprintf("tasks may be promised %v times the memory of the host", s.Ratio.Memory), "the kernel kills processes when it is used: at most 1 cannot promise more than there is")
 	}
 	for _, t := range s.Thresholds.list() {
-		if at := "speculate.thresholds." + t.Name; v.has(at) && !(t.Upper > 0 && t.Upper <= 100) {
+		if at := "beside.tasks.thresholds." + t.Name; v.has(at) && !(t.Upper > 0 && t.Upper <= 100) {
 			v.fail(at, fmt.Sprintf("threshold of %s is %v, want more than 0 and at most 100", t.Name, t.Upper), "0.8 starts tasks below 80% of what the host has")
 		}
 	}
-	if v.has("speculate.regular") && (s.Regular.CPU == 0 || s.Regular.Memory == 0) {
-		v.fail("speculate.regular", "a grant is of CPU time and memory, and one of them is not given", "write regular: {cpu: 4, memory: 8GiB}")
+	if v.has("beside.tasks.regular") && (s.Regular.CPU == 0 || s.Regular.Memory == 0) {
+		v.fail("beside.tasks.regular", "a grant is of CPU time and memory, and one of them is not given", "write regular: {cpu: 4, memory: 8GiB}")
 	}
 }
