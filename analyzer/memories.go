@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/workingset"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/shortage"
 	"github.com/trimtab/trimtab/quantity"
 )
@@ -289,6 +290,25 @@ func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
 	slices.SortFunc(out, func(a, b quantity.MemoryNeed) int { return a.Compare(&b) })
 	m.explain(now, out)
 	return out
+}
+
+// inputs returns the sum of the working sets, as old as the oldest of them.
+func (m *memories) inputs(now time.Time) []trimtab.Input {
+	in := trimtab.Input{Name: string(quantity.WorkingSet), Missing: "none yet"}
+	for _, x := range m.of {
+		if !x.Last.IsZero() && !x.stale(now) {
+			in.Value, in.Age, in.Missing = in.Value+x.Use, max(in.Age, age(now, x.Last)), ""
+		}
+	}
+	return []trimtab.Input{in}
+}
+
+// hold returns why no limit follows from what is known, or nil.
+func (m *memories) hold(now time.Time) *trimtab.Held {
+	if in := m.inputs(now); in[0].Missing == "" {
+		return nil
+	}
+	return &trimtab.Held{Code: codes.HeldAbsent, Text: "no reading of its memory", Input: string(quantity.WorkingSet)}
 }
 
 // save returns the state of all instances, in order.
