@@ -51,9 +51,9 @@ type memory struct {
 	Kills     float64   `json:"kills,omitempty"`
 	LastKill  time.Time `json:"last_kill"`
 	LastShort time.Time `json:"last_short"`
-	// every is the time between the last two readings, toldBy the source of the last kill.
-	every  time.Duration
-	toldBy string
+	// every is the time between the last two readings, readBy their source, toldBy that of the last kill.
+	every          time.Duration
+	readBy, toldBy string
 	// Advised is the limit that trimtab would have set at the last estimate, in bytes; 0: none yet. Days
 	// are accounts of the last days, oldest first.
 	Advised float64      `json:"advised,omitempty"`
@@ -176,6 +176,7 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 			}
 			x.every = since
 		}
+		x.readBy = s.Source
 		before := x.Last
 		x.Take(s.Time, x.needed(s))
 		x.count(before, x.Last)
@@ -297,7 +298,7 @@ func (m *memories) inputs(now time.Time) []trimtab.Input {
 	in := trimtab.Input{Name: string(quantity.WorkingSet), Missing: "none yet"}
 	for _, x := range m.of {
 		if !x.Last.IsZero() && !x.stale(now) {
-			in.Value, in.Age, in.Missing = in.Value+x.Use, max(in.Age, age(now, x.Last)), ""
+			in.Value, in.Age, in.Missing, in.Source = in.Value+x.Use, max(in.Age, age(now, x.Last)), "", x.readBy
 		}
 	}
 	return []trimtab.Input{in}

@@ -376,7 +376,7 @@ func TestOfMemoryAloneNeitherLoadNorPerformanceIsMissing(t *testing.T) {
 	for k := 1; k < 60; k++ {
 		a.Step(at(k), &trimtab.Sample{Workload: "w", Quantity: quantity.WorkingSet, Source: "memory", Time: at(k), Value: 300 * mib})
 		for _, v := range a.Step(at(k), nil) {
-			if e, told = v.(*trimtab.Estimate), told+1; e.Hold != nil || len(e.Inputs) != 1 || e.Inputs[0].Value != 300*mib || len(e.Memory) != 1 {
+			if e, told = v.(*trimtab.Estimate), told+1; e.Hold != nil || len(e.Inputs) != 1 || e.Inputs[0].Value != 300*mib || e.Inputs[0].Source != "memory" || len(e.Memory) != 1 {
 				t.Fatalf("after %d s %+v", k, e)
 			}
 		}

@@ -57,10 +57,10 @@ type Choice struct {
 	Effect       *Effect               `json:"effect,omitempty"`
 	// Before and Set are the change, of the resource Changed; Moves that of each of several instances.
 	Changed string          `json:"changed,omitempty"`
-	Before *trimtab.Amount `json:"before,omitempty"`
-	Set    *trimtab.Amount `json:"set,omitempty"`
-	Moves  []Move          `json:"moves,omitempty"`
-	Mode   trimtab.Mode    `json:"mode"`
+	Before  *trimtab.Amount `json:"before,omitempty"`
+	Set     *trimtab.Amount `json:"set,omitempty"`
+	Moves   []Move          `json:"moves,omitempty"`
+	Mode    trimtab.Mode    `json:"mode"`
 }
 
 // Condition is how the workload is now, as in [Row].
