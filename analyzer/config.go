@@ -60,6 +60,9 @@ type Workload struct {
 	MaxLoad float64
 	// Servpods has the declared thresholds of its components.
 	Servpods map[string]contribution.Thresholds
+	// MemoryAlone: only memory limits follow from what it uses, and neither its load nor its performance has
+	// to be known.
+	MemoryAlone bool
 	// Ahead is a second horizon of the load forecast beside the coming round, for what takes longer
 	// than a round to start; 0: none.
 	Ahead time.Duration

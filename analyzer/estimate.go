@@ -16,6 +16,9 @@ func (w *workload) hold(now time.Time) *trimtab.Held {
 	if w.spec.knowsEnough() {
 		return nil
 	}
+	if w.spec.MemoryAlone {
+		return w.memories.hold(now)
+	}
 	r := &w.last
 	if w.samples.from(quantity.Load) == FromSpans {
 		if why := w.samples.arrival.missingInput(); why != nil {
@@ -142,6 +145,9 @@ func (w *workload) loadToCome() float64 {
 
 // inputs lists the inputs of the estimate, in a fixed order.
 func (w *workload) inputs(now time.Time) []trimtab.Input {
+	if w.spec.MemoryAlone {
+		return w.memories.inputs(now)
+	}
 	r := &w.last
 	in := append(make([]trimtab.Input, 0, 8),
 		w.samples.input(now, "load", r.Load, r.LoadAt, r.LoadFrom, w.spec.LoadFrom),

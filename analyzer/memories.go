@@ -10,6 +10,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/workingset"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/internal/shortage"
 	"github.com/trimtab/trimtab/quantity"
 )
@@ -50,9 +51,9 @@ type memory struct {
 	Kills     float64   `json:"kills,omitempty"`
 	LastKill  time.Time `json:"last_kill"`
 	LastShort time.Time `json:"last_short"`
-	// every is the time between the last two readings, toldBy the source of the last kill.
-	every  time.Duration
-	toldBy string
+	// every is the time between the last two readings, readBy their source, toldBy that of the last kill.
+	every          time.Duration
+	readBy, toldBy string
 	// Advised is the limit that trimtab would have set at the last estimate, in bytes; 0: none yet. Days
 	// are accounts of the last days, oldest first.
 	Advised float64      `json:"advised,omitempty"`
@@ -175,6 +176,7 @@ func (m *memories) observe(s *trimtab.Sample) bool {
 			}
 			x.every = since
 		}
+		x.readBy = s.Source
 		before := x.Last
 		x.Take(s.Time, x.needed(s))
 		x.count(before, x.Last)
@@ -289,6 +291,25 @@ func (m *memories) needs(now time.Time) (out []quantity.MemoryNeed) {
 	slices.SortFunc(out, func(a, b quantity.MemoryNeed) int { return a.Compare(&b) })
 	m.explain(now, out)
 	return out
+}
+
+// inputs returns the sum of the working sets, as old as the oldest of them.
+func (m *memories) inputs(now time.Time) []trimtab.Input {
+	in := trimtab.Input{Name: string(quantity.WorkingSet), Missing: "none yet"}
+	for _, x := range m.of {
+		if !x.Last.IsZero() && !x.stale(now) {
+			in.Value, in.Age, in.Missing, in.Source = in.Value+x.Use, max(in.Age, age(now, x.Last)), "", x.readBy
+		}
+	}
+	return []trimtab.Input{in}
+}
+
+// hold returns why no limit follows from what is known, or nil.
+func (m *memories) hold(now time.Time) *trimtab.Held {
+	if in := m.inputs(now); in[0].Missing == "" {
+		return nil
+	}
+	return &trimtab.Held{Code: codes.HeldAbsent, Text: "no reading of its memory", Input: string(quantity.WorkingSet)}
 }
 
 // save returns the state of all instances, in order.

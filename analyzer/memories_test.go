@@ -359,3 +359,29 @@ func TestANewPodGoesOnFromWhatWasLearntAndManyNamesDoNotFillTheSpace(t *testing.
 		t.Fatalf("%+v, then %+v", was, n)
 	}
 }
+
+func TestOfMemoryAloneNeitherLoadNorPerformanceIsMissing(t *testing.T) {
+	a, err := New(Config{Workloads: []Workload{{Name: "w", Resource: "cpu", LoadFrom: FromSpans, PerformanceFrom: FromSpans, MemoryAlone: true}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var e *trimtab.Estimate
+	for _, v := range a.Step(at(0), nil) {
+		e, _ = v.(*trimtab.Estimate)
+	}
+	if e == nil || e.Hold == nil || e.Hold.Text != "no reading of its memory" || e.Inputs[0].Missing == "" {
+		t.Fatalf("before the first reading %+v", e)
+	}
+	told := 0
+	for k := 1; k < 60; k++ {
+		a.Step(at(k), &trimtab.Sample{Workload: "w", Quantity: quantity.WorkingSet, Source: "memory", Time: at(k), Value: 300 * mib})
+		for _, v := range a.Step(at(k), nil) {
+			if e, told = v.(*trimtab.Estimate), told+1; e.Hold != nil || len(e.Inputs) != 1 || e.Inputs[0].Value != 300*mib || e.Inputs[0].Source != "memory" || len(e.Memory) != 1 {
+				t.Fatalf("after %d s %+v", k, e)
+			}
+		}
+	}
+	if told < 5 || told > 8 {
+		t.Errorf("%d estimates in a minute of rounds of 10 s", told)
+	}
+}

@@ -130,7 +130,7 @@ func (w *workload) tick(now time.Time, c *counts) *trimtab.Estimate {
 	if due <= 0 && w.pressed(now) {
 		return w.estimate(now, hold, in)
 	}
-	if due <= 0 && (same && now.Sub(w.publishedAt) < w.config.Round || hold == nil && in.name == "") {
+	if due <= 0 && (same && now.Sub(w.publishedAt) < w.config.Round || hold == nil && in.name == "" && !w.spec.MemoryAlone) {
 		return nil
 	}
 	w.publishedAt, w.publishedHold, w.publishedFallback = now, hold, in.name

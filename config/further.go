@@ -407,10 +407,10 @@ func (p *Pool) keyOfFirst() string {
 	return "pool." + p.Resource()
 }
 
-// only is the resource of a knob of a cgroup that has bounds of one alone, which is not
+// only is the resource of a knob of a cgroup that has bounds of one alone beside memory, which is not
 // cpu.
 func (k *Knob) only() string {
-	if k.CPU != nil || k.Process != nil || k.Memory != nil || len(k.Resources) != 1 {
+	if k.CPU != nil || k.Process != nil || len(k.Resources) != 1 {
 		return ""
 	}
 	for name := range k.Resources {

@@ -114,6 +114,14 @@ func TestMemoryAloneNeedsNeitherAnSLONorBoundsOfCPU(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Nor does a pool without CPU change that.
+	ways, err := config.Parse("ways.yaml", []byte("pool: {resources: {llc: 11}}\nworkloads:\n  - {name: a, slo: {latency: 1s, fraction: 0.9}, knob: {cgroup: a, memory: {max: 4GiB}, llc: {max: 8}}}\n  - {name: b, knob: {cgroup: b, memory: {max: 4GiB}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := &ways.Workloads[0].Knob, &ways.Workloads[1].Knob; !a.Sized(&ways.Pool) || a.MemoryAlone(&ways.Pool) || a.Bounds() == nil || a.Bounds().Max != 8 || !b.MemoryAlone(&ways.Pool) {
+		t.Errorf("beside ways: %+v, %+v", a, b)
+	}
 	k := &c.Workloads[0].Knob
 	_, cpu := k.BoundsOf(trimtab.CPU)
 	b, memory := k.BoundsOf(trimtab.Memory)

@@ -127,7 +127,9 @@ func (t *KubernetesTarget) matchers() string {
 const clusterRoot = "/kubernetes"
 
 // pods reports whether the knob sets limits of pods, and not only their number.
-func (k *Knob) pods() bool { return k.Kubernetes != nil && k.only() != trimtab.Replicas }
+func (k *Knob) pods() bool {
+	return k.Kubernetes != nil && (k.Memory != nil || k.only() != trimtab.Replicas)
+}
 
 // Scale returns where the number of pods of a workload is set in addition to their limits, in
 // the form of [Config.Location]; ok is false if it is not.

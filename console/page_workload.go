@@ -85,6 +85,9 @@ func figures(e *view.Explanation) []figure {
 	if e.Draft != nil {
 		return []figure{latency, load, refused} // a workload that is not configured has no curve and no allocation
 	}
+	if e.MemoryAlone && e.SLO == "" {
+		return nil
+	}
 	return []figure{
 		{"curve", "Learnt curve", learnt, false},
 		{"performance", "Performance", "what was measured, and the SLO", false},
@@ -140,11 +143,12 @@ func (d *detail) Bounded() string {
 	if d.Least == nil || d.Most == nil || *d.Most == 0 {
 		return ""
 	}
-	return view.Number(*d.Least) + " to " + view.Number(*d.Most)
+	of := func(v float64) string { return view.AmountIn(trimtab.Units(v), d.Resource) }
+	return of(*d.Least) + " to " + of(*d.Most)
 }
 
 // EachMoved describes the newest decision for each of several instances.
-func (d *detail) EachMoved() string { return view.Each(d.Moves, d.Resource) }
+func (d *detail) EachMoved() string { return view.Each(d.Moves, d.Changed) }
 
 // ShownKnobs are the first of the knobs, HiddenKnobs counts the others.
 func (d *detail) ShownKnobs() []view.Knob {

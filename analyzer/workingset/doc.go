@@ -7,8 +7,8 @@
 //
 // The bound is an order statistic: if hours are exchangeable, the highest reading of the next hour
 // exceeds base_w + over_w with a probability of at most 1/(n+1) after n hours, whatever the
-// distribution. During the first day the need is higher by 15% of base_w at first, falling to 0,
-// since the learner has not seen all hours of a day yet.
+// distribution. During the first day the need is higher by 15% of base_w: any hour of the day
+// that the learner has not seen yet may be the highest.
 //
 // base_w forgets readings older than w, over_w those older than 8 days. So a peak that comes every
 // day costs little, because the base of 24 h contains it; a peak that came once raises the need for 8

@@ -16,7 +16,7 @@ const (
 	startup = 10 * time.Minute
 	// day is how long a history counts as incomplete, and how long a kill raises the need.
 	day = 24 * time.Hour
-	// unseen is what an incomplete history adds at first, as a part of the peak.
+	// unseen is what an incomplete history adds, as a part of the peak.
 	unseen = 0.15
 	// A reading below restart times the one before it is taken to be of a new process.
 	restart = 0.5
@@ -308,7 +308,9 @@ func (l *Learner) Need(now time.Time) (n Need, ok bool) {
 			n.Highest, n.HighestAt = h.Most, time.Unix(0, h.Number*int64(time.Hour)).UTC()
 		}
 	}
-	n.Limit += unseen * n.Peak * math.Max(0, 1-float64(n.History)/float64(day))
+	if n.History < day {
+		n.Limit += unseen * n.Peak
+	}
 	if l.starting(now) && now.Sub(l.StartAt) <= hours*time.Hour {
 		n.Limit = math.Max(n.Limit, l.StartPeak)
 	}

@@ -104,8 +104,13 @@ func TestMoreThanWasSeenIsNeededAtFirst(t *testing.T) {
 		t.Errorf("%+v", n)
 	}
 	at = play(&l, at, 12*time.Hour, time.Minute, constant(100))
-	if n := need(t, &l, at); n.Limit < 107 || n.Limit > 108 || !n.Learnt {
-		t.Errorf("%+v", n)
+	at = play(&l, at, 11*time.Hour, time.Minute, constant(100))
+	if n := need(t, &l, at); n.Limit < 114 || !n.Learnt {
+		t.Errorf("before the last hour of the day, which may be its highest: %+v", n)
+	}
+	at = play(&l, at, time.Hour, time.Minute, constant(100))
+	if n := need(t, &l, at); n.Limit != 100 {
+		t.Errorf("after a day: %+v", n)
 	}
 }
 

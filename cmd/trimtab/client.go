@@ -192,7 +192,7 @@ func printPlan(w io.Writer, p *view.Planned) {
 	rows := [][]string{{"WORKLOAD", "MODE", "NOW", "NEXT", "TARGET", "LIMITED BY"}}
 	for _, d := range view.Moved(p.Plan) {
 		a := &d.Action
-		rows = append(rows, withEach([]string{a.Workload, string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set), view.Optional(a.Why.Target), a.Why.Binding.String()}, d.Each()))
+		rows = append(rows, withEach([]string{a.Workload, string(a.Mode), view.AmountIn(a.Expect, a.Resource), view.AmountIn(a.Set, a.Resource), view.Optional(a.Why.Target), a.Why.Binding.String()}, d.Each()))
 	}
 	if len(p.Actions) == 0 {
 		fmt.Fprintln(w, "no change: every limit stays as it is; trimtab explain WORKLOAD says why")
@@ -240,7 +240,7 @@ func (c *diffCmd) once(ctx context.Context, t terminal) error {
 		}
 		rows := [][]string{{"WORKLOAD", "RESOURCE", "MODE", "NOW", "NEXT", "TARGET", "LIMITED BY"}}
 		for _, x := range d {
-			rows = append(rows, withEach([]string{x.Workload, x.Resource, string(x.Mode), view.Amount(x.Now), view.Amount(x.Next), view.Optional(x.Target), x.Binding.String()}, view.Each(x.Moves, x.Resource)))
+			rows = append(rows, withEach([]string{x.Workload, x.Resource, string(x.Mode), view.AmountIn(x.Now, x.Resource), view.AmountIn(x.Next, x.Resource), view.Optional(x.Target), x.Binding.String()}, view.Each(x.Moves, x.Resource)))
 		}
 		cli.Table(w, rows)
 	})
@@ -329,7 +329,7 @@ func printApplied(w io.Writer, p *trimtab.Plan) {
 	rows := [][]string{}
 	for _, d := range view.Moved(p) {
 		a := &d.Action
-		rows = append(rows, withEach([]string{"  " + a.Workload, a.Resource, view.Amount(a.Expect), "->", view.Amount(a.Set)}, d.Each()))
+		rows = append(rows, withEach([]string{"  " + a.Workload, a.Resource, view.AmountIn(a.Expect, a.Resource), "->", view.AmountIn(a.Set, a.Resource)}, d.Each()))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Held)) {
 		rows = append(rows, []string{"  " + name, "held", p.Held[name].Text})

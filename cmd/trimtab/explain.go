@@ -88,14 +88,18 @@ func (x *explanation) standing() {
 	x.add("mode", "%s%s", x.Mode, prefixed(", SLO ", x.SLO))
 	switch {
 	case x.Allocation != nil && x.Total != nil:
-		x.add("has", "%s %s, by %s, of which the slowest counts; %s in all", view.Amount(*x.Allocation), x.unit, view.Spread(x.Instances, x.Hosts), view.Amount(*x.Total))
+		x.add("has", "%s %s, by %s, of which the slowest counts; %s in all", view.AmountIn(*x.Allocation, x.Resource), x.unit, view.Spread(x.Instances, x.Hosts), view.AmountIn(*x.Total, x.Resource))
 	case x.Allocation != nil:
-		x.add("has", "%s %s%s", view.Amount(*x.Allocation), x.unit, prefixed(", by ", x.Knob))
+		by := x.Knob
+		if x.Instances > 1 {
+			by = view.Spread(x.Instances, x.Hosts)
+		}
+		x.add("has", "%s %s%s", view.AmountIn(*x.Allocation, x.Resource), x.unit, prefixed(", by ", by))
 	case x.Knob != "":
 		x.add("knob", "%s", x.Knob)
 	}
 	if x.Pending != nil {
-		x.add("pending", "set to %s %s, which is not in force yet", view.Amount(*x.Pending), x.unit)
+		x.add("pending", "set to %s %s, which is not in force yet", view.AmountIn(*x.Pending, x.Resource), x.unit)
 	}
 	if x.Fast != nil {
 		x.add("between rounds", "%s", x.Fast)
@@ -125,7 +129,7 @@ func (x *explanation) change() {
 		if r := x.Result; r != nil {
 			came = ": " + string(r.Status) + prefixed(", ", r.Reason)
 		}
-		x.add("change", "%s -> %s %s%s%s", view.Amount(*x.Before), view.Amount(*x.Set), x.unit, prefixed("; ", view.Each(x.Moves, x.Resource)), came)
+		x.add("change", "%s -> %s %s%s%s", view.AmountIn(*x.Before, x.Changed), view.AmountIn(*x.Set, x.Changed), view.Unit(x.Changed), prefixed("; ", view.Each(x.Moves, x.Changed)), came)
 	}
 	for _, line := range instanceLines(x.Explanation) {
 		x.add(line[0], "%s", line[1])
@@ -211,7 +215,7 @@ func (x *explanation) history() {
 		if d.Effect != nil && d.Effect.After != nil {
 			result += ", " + effect(d.Effect, x.Share)
 		}
-		x.add("before, "+d.Plan, "%s %s -> %s, limited by %s%s", view.Clock(d.Time), view.Amount(d.Action.Expect), view.Amount(d.Action.Set), d.Action.Why.Binding, result)
+		x.add("before, "+d.Plan, "%s %s -> %s, limited by %s%s", view.Clock(d.Time), view.AmountIn(d.Action.Expect, d.Action.Resource), view.AmountIn(d.Action.Set, d.Action.Resource), d.Action.Why.Binding, result)
 	}
 }
 

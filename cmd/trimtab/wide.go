@@ -42,7 +42,7 @@ func widePlan(w io.Writer, p *trimtab.Plan) {
 	rows := [][]string{{"WORKLOAD", "RESOURCE", "HOST", "INSTANCE", "MODE", "NOW", "NEXT", "TARGET", "DEMAND", "LIMITED BY", "WHY"}}
 	for i := range p.Actions {
 		a := &p.Actions[i]
-		rows = append(rows, []string{a.Workload, a.Resource, orDash(a.Host), orDash(a.Instance), string(a.Mode), view.Amount(a.Expect), view.Amount(a.Set),
+		rows = append(rows, []string{a.Workload, a.Resource, orDash(a.Host), orDash(a.Instance), string(a.Mode), view.AmountIn(a.Expect, a.Resource), view.AmountIn(a.Set, a.Resource),
 			view.Optional(a.Why.Target), view.Optional(a.Why.Demand), a.Why.Binding.String(), a.Why.Summary})
 	}
 	cli.Table(w, rows)
@@ -56,7 +56,7 @@ func wideDiff(w io.Writer, all []view.Difference) {
 		if d.Target != nil && !d.Now.Unlimited {
 			away = fmt.Sprintf("%+.3g", *d.Target-d.Now.Value)
 		}
-		rows = append(rows, withEach([]string{d.Workload, d.Resource, string(d.Mode), view.Amount(d.Now), view.Amount(d.Next), view.Optional(d.Target), away, orDash(d.Binding.String())}, view.Each(d.Moves, d.Resource)))
+		rows = append(rows, withEach([]string{d.Workload, d.Resource, string(d.Mode), view.AmountIn(d.Now, d.Resource), view.AmountIn(d.Next, d.Resource), view.Optional(d.Target), away, orDash(d.Binding.String())}, view.Each(d.Moves, d.Resource)))
 	}
 	cli.Table(w, rows)
 }

@@ -15,7 +15,8 @@ import (
 //
 // and the group is read at once. 256 KiB is the batch in which Linux charges memory (MEMCG_CHARGE_BATCH, 64
 // pages): from there on charges are refused. A step that was passed and changed no limit is not asked for
-// again for quietFor rounds, so that a group that goes up and down costs little.
+// again for quietFor rounds, so that a group that goes up and down costs little. Instead it is read halfway
+// from its use to its limit, once a round: a rise that doubled from there would reach the limit.
 const (
 	firstStep, nextStep, lastStep = 0.5, 0.1, 1
 	charge                        = 256 << 10
@@ -49,7 +50,9 @@ func (r *reader) Early(path string) (g poll.Group, all []*trimtab.Sample) {
 		if err != nil {
 			return of, nil
 		}
-		s.step.above, s.step.untilIn = s.step.part, r.rounds+quietFor
+		if s.step.part > s.step.above {
+			s.step.above, s.step.untilIn = s.step.part, r.rounds+quietFor
+		}
 		r.ask(path, &s.step, now, true)
 		r.states[of] = s
 		return of, samples(of.Sample, s.last, now, nil)
@@ -77,6 +80,9 @@ func (r *reader) ask(path string, s *step, now *reading, passed bool) {
 			if at > usage && part > next.above+nextStep/2 {
 				next.at, next.part = at, part
 			}
+		}
+		if half := usage + (next.limit-now.bytes[quantity.WorkingSet])/2; !passed && next.above > 0 && half < next.at {
+			next.at, next.part = half, next.above
 		}
 	}
 	if !passed && next.limit == s.limit && math.Abs(next.at-s.at) < next.limit/64 {

@@ -238,9 +238,9 @@ func TestARealGroupThatPassesHalfOfItsLimitIsReadBeforeTheNextRound(t *testing.T
 	if _, err := r.Read(t.Context(), []poll.Group{{Workload: "w", Instance: hostfs.Instance{Path: name}}}); err != nil {
 		t.Fatal(err)
 	}
+	file := filepath.Join(t.TempDir(), "file")
 	write := func(bytes int) {
 		t.Helper()
-		file := filepath.Join(t.TempDir(), "file")
 		if out, err := exec.Command("/bin/sh", "-c", fmt.Sprintf("echo $$ > %s/cgroup.procs && exec head -c %d /dev/zero > %s", dir, bytes, file)).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -262,6 +262,17 @@ func TestARealGroupThatPassesHalfOfItsLimitIsReadBeforeTheNextRound(t *testing.T
 	}
 	if s := r.states[g].step; s.above != s.part-nextStep && s.at > 0 || s.untilIn != 1+quietFor {
 		t.Errorf("%+v", s)
+	}
+	// Below a step that it passed, it is read once more, halfway to its limit.
+	if err := os.Remove(file); err != nil {
+		t.Fatal(err)
+	}
+	before := r.states[g].step
+	if _, err := r.Read(t.Context(), []poll.Group{g}); err != nil {
+		t.Fatal(err)
+	}
+	if s := r.states[g].step; s.part != before.above || !(s.at > 0 && s.at < (before.above+nextStep/2)*s.limit) {
+		t.Errorf("%+v, after %+v", s, before)
 	}
 	if _, none := r.Early("another"); none != nil {
 		t.Error(none)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -42,14 +43,15 @@ func (v *Model) ExplainWith(workload string, history, observations int, now time
 
 // condition returns how the workload is now.
 func (m *moment) condition(s *state, row *Row) Condition {
-	return Condition{Class: s.Class, Code: row.Code, State: row.State, Kind: row.Kind, Since: row.Since, Notes: row.Notes, Resource: m.resource,
-		SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share, Budget: s.budget(m.round, m.now), Shed: row.Shed, Alarms: slices.Clone(s.alarms)}
+	return Condition{Class: s.Class, Code: row.Code, State: row.State, Kind: row.Kind, Since: row.Since, Notes: row.Notes, Resource: cmp.Or(m.main(s).resource, m.resource),
+		SLO: row.SLO, SLOTarget: row.SLOTarget, Performance: row.Performance, Share: row.Share, Budget: s.budget(m.round, m.now), Shed: row.Shed, MemoryAlone: s.MemoryAlone, Alarms: slices.Clone(s.alarms)}
 }
 
 // holds returns the workload's allocation.
 func (m *moment) holds(s *state, row *Row) Holds {
-	h := Holds{Instances: row.Instances, Hosts: row.Hosts, Allocation: row.Allocation, Total: row.Total, Pending: row.Pending, Knob: row.Knob, Host: row.Host}
+	h := Holds{Instances: row.Instances, Hosts: row.Hosts, Knob: row.Knob, Host: row.Host}
 	d := m.main(s)
+	h.Allocation, h.Total, h.Pending = d.amounts()
 	if d.instances == 1 {
 		h.Least, h.Most = &d.knob.Min, &d.knob.Max
 	}
@@ -67,7 +69,7 @@ func (m *moment) holds(s *state, row *Row) Holds {
 	if h.Fast = s.fast(); h.Fast != nil && s.estimate.Value != nil {
 		h.Fast.Fixed = s.estimate.Value.Fixed
 	}
-	if row.Allocation != nil {
+	if h.Allocation != nil {
 		h.Baseline = &d.baseline
 	}
 	return h
@@ -96,6 +98,8 @@ func (m *moment) decision(e *Explanation, s *state, row *Row) {
 		e.Decision = "none: mode is off"
 	case isHeld:
 		e.Decision = "hold: " + held.Text
+	case row.Code == codeOK && s.MemoryAlone:
+		e.Decision = "hold: its limit is what it needs, and the margin"
 	case row.Code != codeOK && row.Code != codeMisses:
 		e.Decision = "hold: " + row.State
 	case s.kept.stayIn == m.plans.round && s.kept.stayWhy != "":
@@ -162,5 +166,6 @@ func (e *Explanation) fill(d *Decision) {
 	if w.Alternatives != nil {
 		e.Alternatives = w.Alternatives
 	}
+	e.Changed = d.Action.Resource
 	e.Result, e.Effect, e.Before, e.Set, e.Moves, e.Mode = d.Result, d.Effect, &d.Action.Expect, &d.Action.Set, d.Moves, d.Action.Mode
 }

@@ -55,11 +55,12 @@ type Choice struct {
 	NextCheck    time.Time             `json:"next_check,omitzero"`
 	Result       *trimtab.Result       `json:"result,omitempty"`
 	Effect       *Effect               `json:"effect,omitempty"`
-	// Before and Set are the change; Moves that of each of several instances.
-	Before *trimtab.Amount `json:"before,omitempty"`
-	Set    *trimtab.Amount `json:"set,omitempty"`
-	Moves  []Move          `json:"moves,omitempty"`
-	Mode   trimtab.Mode    `json:"mode"`
+	// Before and Set are the change, of the resource Changed; Moves that of each of several instances.
+	Changed string          `json:"changed,omitempty"`
+	Before  *trimtab.Amount `json:"before,omitempty"`
+	Set     *trimtab.Amount `json:"set,omitempty"`
+	Moves   []Move          `json:"moves,omitempty"`
+	Mode    trimtab.Mode    `json:"mode"`
 }
 
 // Condition is how the workload is now, as in [Row].
@@ -77,6 +78,8 @@ type Condition struct {
 	Share       bool          `json:"performance_is_share,omitempty"`
 	Budget      *Budget       `json:"error_budget,omitempty"`
 	Shed        *Shed         `json:"shed,omitempty"`
+	// MemoryAlone: nothing but its memory limits is planned. Resource is memory then.
+	MemoryAlone bool `json:"memory_alone,omitempty"`
 	// Alarms are the newest rounds that an alert on it started.
 	Alarms []Mark `json:"alerts,omitempty"`
 }

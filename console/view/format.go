@@ -2,7 +2,9 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -67,9 +69,16 @@ func AmountIn(a trimtab.Amount, resource string) string {
 	return Number(a.Value/(1<<20)) + " MiB"
 }
 
-// Has formats the allocation of a workload, and a pending change.
+// Has formats the allocation of a workload, and a pending change; where it has none of the pool's resource,
+// that of others.
 func Has(r *Row) string {
 	switch {
+	case r.Allocation == nil && len(r.Others) > 0:
+		var all []string
+		for _, resource := range slices.Sorted(maps.Keys(r.Others)) {
+			all = append(all, resource+" "+AmountIn(r.Others[resource], resource))
+		}
+		return strings.Join(all, ", ")
 	case r.Allocation == nil:
 		return Missing
 	case r.Pending != nil:
@@ -202,6 +211,8 @@ func Quantity(in trimtab.Input, resource string, share bool) string {
 		return Number(in.Value) + " of its threads, on average"
 	case string(quantity.RunDelay):
 		return Percent(in.Value) + " of the time that threads could run"
+	case string(quantity.WorkingSet):
+		return memoryText(in.Value)
 	case "allocation", "usage":
 		return Sized(in.Value, resource)
 	}

@@ -101,6 +101,7 @@ func (s *state) held(resource string, now time.Time) held {
 	loads := s.loads(&out, now)
 	least := trimtab.Unlimited()
 	out.effective, out.set, out.baseline = least, least, least
+	var set, baseline trimtab.Amount
 	for h, k := range s.knobs(resource) {
 		if rankOf(h, k, now) != out.rank || !readable(k) {
 			continue
@@ -113,9 +114,15 @@ func (s *state) held(resource string, now time.Time) held {
 		if a := of.gives(a); out.least == nil || a.Less(least) {
 			least, out.least = a, k
 		}
+		if s.MemoryAlone {
+			set, baseline = sum(set, k.Now), sum(baseline, k.Baseline)
+		}
 		out.set, out.baseline = lesser(out.set, of.gives(k.Now)), lesser(out.baseline, of.gives(k.Baseline))
 	}
 	out.effective = least
+	if s.MemoryAlone && out.readable > 0 { // its instances serve alike whatever the limit of each is
+		out.effective, out.set, out.baseline, out.least = out.total, set, baseline, nil
+	}
 	out.total.Value = round9(out.total.Value)
 	return out
 }
@@ -228,6 +235,20 @@ func Spread(instances, hosts int) string {
 		return Count(instances, "instance") + " on a host"
 	}
 	return Count(instances, "instance") + " on " + Count(hosts, "host")
+}
+
+// amounts returns what is in force, of several instances in all, and what is pending; nil: unknown, or none.
+func (d *held) amounts() (effective, total, pending *trimtab.Amount) {
+	if d.readable > 0 {
+		effective = &d.effective
+		if d.several() && d.least != nil {
+			total = &d.total
+		}
+		if d.pending {
+			pending = &d.set
+		}
+	}
+	return effective, total, pending
 }
 
 // several reports whether there is more than one instance.

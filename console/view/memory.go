@@ -38,6 +38,19 @@ func memoryOf(needs []quantity.MemoryNeed) (all []string) {
 	return all
 }
 
+// unlearnt says why the need of an instance is not learnt; without a code: that of all is.
+func unlearnt(e *trimtab.Estimate) (s situation) {
+	for i := range e.Memory {
+		switch n := &e.Memory[i]; {
+		case n.Growth > 0:
+			return situation{code: codeHeld, why: n.Unlearnt}
+		case n.Unlearnt != "":
+			s = situation{code: codeLearning, why: n.Unlearnt}
+		}
+	}
+	return s
+}
+
 // MemoryWorth compares memory limits with the use of instances, over the last 8 days at most.
 type MemoryWorth struct {
 	quantity.MemoryAccount

@@ -43,6 +43,8 @@ type Workload struct {
 	Utility func(float64) float64
 	// Doubt says why the measured performance may mean the opposite; "": it does not.
 	Doubt string
+	// MemoryAlone: nothing but its memory limits is planned.
+	MemoryAlone bool
 }
 
 // Model is the read model: the newest value of everything, and the past within
@@ -179,7 +181,7 @@ func (v *Model) observePlan(p *trimtab.Plan) {
 			continue
 		}
 		a, moves := mergeActions(its)
-		if s.estimate.Value == nil || p.Time.Before(s.estimate.Value.Time) {
+		if (a.Resource == v.config.Resource || v.config.Resource == "") && (s.estimate.Value == nil || p.Time.Before(s.estimate.Value.Time)) {
 			s.series.recall(s.recalled(p, &a, len(moves) > 0), len(v.workloads.all))
 		}
 		v.book.decide(s, p, a, moves, spread{v.config.Round, len(v.workloads.all)})

@@ -74,7 +74,9 @@ func (v *Model) reportOn(r *Report, name string, gaps *gaps) {
 	r.Total.add(&w.Worth)
 	r.Workloads = append(r.Workloads, w)
 	r.Incidents = append(r.Incidents, s.incidents(spans, r.To, v.config.Round)...)
-	gaps.coverage(name, w.Minutes, r.To.Sub(r.From).Minutes())
+	if s.Target > 0 || !s.MemoryAlone {
+		gaps.coverage(name, w.Minutes, r.To.Sub(r.From).Minutes())
+	}
 }
 
 // stretch is one point, with the time for which it stands.
@@ -112,6 +114,8 @@ func (s *state) worth(spans []stretch, resource string, now time.Time, gaps *gap
 	}
 	base := s.main(resource, now)
 	switch {
+	case s.MemoryAlone:
+		curve = nil // nothing of the pool's resource is planned
 	case curve == nil || len(curve.Knots) == 0:
 		curve = nil
 		gaps.curves = append(gaps.curves, s.Name)

@@ -210,7 +210,8 @@ func (s *situation) text() string {
 		return "waiting for data"
 	case Discovered:
 		return "discovered, not configured"
-	case codeHeld, codeStale, codeKnob, codeStarved, codeDoubtful:
+	}
+	if s.why != "" {
 		return s.code + ": " + s.why
 	}
 	return s.code
@@ -238,7 +239,7 @@ func (m *moment) row(s *state) Row {
 		}
 	}
 	r.Shed = m.shed(s)
-	r.has(s, m.main(s), m.now)
+	r.has(s, m)
 	r.Notes = m.notes(s)
 	if d := s.latest(m.resource); d != nil {
 		r.Decision, r.Target, r.Demand = d, d.Action.Why.Target, d.Action.Why.Demand
@@ -246,8 +247,9 @@ func (m *moment) row(s *state) Row {
 	return r
 }
 
-// has sets the allocation of the row: d of the resource in question, and others.
-func (r *Row) has(s *state, d held, now time.Time) {
+// has sets the allocation of the row: of the pool's resource, and of others.
+func (r *Row) has(s *state, m *moment) {
+	d := m.main(s)
 	r.Instances, r.Hosts = d.instances, d.hosts
 	if d.instances == 1 {
 		r.Knob = d.knob.Knob
@@ -255,20 +257,15 @@ func (r *Row) has(s *state, d held, now time.Time) {
 	if d.hosts == 1 {
 		r.Host = d.knob.Host
 	}
-	if d.readable > 0 {
-		r.Allocation = &d.effective
-		if d.pending {
-			r.Pending = &d.set
-		}
-		if d.several() {
-			r.Total = &d.total
-		}
+	main := m.resource == "" || d.resource == m.resource
+	if main {
+		r.Allocation, r.Total, r.Pending = d.amounts()
 	}
 	for _, resource := range s.resources() {
-		if resource == d.resource {
+		if main && resource == d.resource {
 			continue
 		}
-		if o := s.held(resource, now); o.readable > 0 {
+		if o := s.held(resource, m.now); o.readable > 0 {
 			if r.Others == nil {
 				r.Others = map[string]trimtab.Amount{}
 			}
@@ -368,7 +365,9 @@ func (m *moment) stateAt(s *state) situation {
 		return situation{codeHeld, e.Hold.Text, s.missingSince()}
 	case planned && s.missesIt(e):
 		return situation{codeMisses, "", s.since.miss}
-	case planned && e.Curve == nil:
+	case planned && s.MemoryAlone && unlearnt(e).code != "":
+		return unlearnt(e)
+	case planned && e.Curve == nil && !s.MemoryAlone:
 		return situation{code: codeLearning}
 	case planned && isHeld:
 		return situation{codeHeld, held.Text, s.kept.heldSince}

@@ -273,7 +273,7 @@ export class Charts {
     const those = (kinds, options) => Object.entries(kinds).filter(([id]) => document.getElementById(id)).map(([id, describe]) => new Chart(id, describe, options));
     this.still = those({ curve });
     this.overTime = those({ performance, allocation, load, latency, refused }, options);
-    document.getElementById('ranges').addEventListener('click', (e) => this.#choose(e));
+    document.getElementById('ranges')?.addEventListener('click', (e) => this.#choose(e));
     addEventListener('popstate', () => this.update());
     for (const c of this.overTime) c.place.addEventListener('dblclick', () => this.#show(new URL(location.pathname + withoutZoom(), location.href)));
   }

@@ -19,7 +19,7 @@ func viewConfig(cfg *config.Config) view.Config {
 		// It was validated when the configuration was read.
 		utility, _ := w.UtilityFunc()
 		c.Workloads = append(c.Workloads, view.Workload{
-			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Share: w.SLO.Shares(), Utility: utility, Doubt: w.Doubt(),
+			Name: w.Name, Mode: w.Mode, Class: w.Class, SLO: sloText(&w.SLO), Target: w.SLO.Target(), Share: w.SLO.Shares(), Utility: utility, Doubt: w.Doubt(), MemoryAlone: w.Knob.MemoryAlone(&cfg.Pool),
 		})
 	}
 	return c

@@ -99,6 +99,7 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 		out := analyzer.Workload{
 			Name: w.Name, Host: w.Knob.Host, SLO: analyzer.SLO{Latency: w.SLO.Latency, Fraction: w.SLO.Fraction}, Target: w.SLO.Target(),
 			Resource: cfg.Pool.Resource(), LoadFrom: source(w.Load), PerformanceFrom: source(w.Performance),
+			MemoryAlone: w.Knob.MemoryAlone(&cfg.Pool) && w.SLO.Target() == 0 && w.Mode != trimtab.Off,
 		}
 		out.MaxLoad, out.Servpods = w.MaxLoad, servpodsOf(w)
 		if c.Entry != "" && w.Mode == trimtab.Off {

@@ -86,7 +86,7 @@ func (b *Bounds) Of(now, set time.Time, n *quantity.MemoryNeed, has trimtab.Amou
 			s.Why += "; it is short of memory now, so the limit rises by a fifth"
 		}
 		switch {
-		case s.Limit >= has.Value:
+		case math.Max(s.Limit, b.Min) >= has.Value: // it rises
 		case !s.Learnt:
 			s.Limit = has.Value
 			s.Why += "; it is not lowered: " + n.Unlearnt

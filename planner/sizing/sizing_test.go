@@ -2,6 +2,7 @@ package sizing
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,13 @@ func TestALimitThatWasRaisedForAShortageStaysFor15Seconds(t *testing.T) {
 		if s := b.Of(now, at.Add(time.Second), &quantity.MemoryNeed{Use: 40, Need: 50, Short: &at}, trimtab.Units(120)); s.Limit != want || s.Short {
 			t.Errorf("%v after a shortage: %+v", ago, s)
 		}
+	}
+}
+
+func TestARaiseToTheMinimumIsNotSaidToBeNoFall(t *testing.T) {
+	b := Bounds{Min: 300, Max: 1e9}
+	if s := b.Of(time.Unix(1e9, 0), time.Time{}, &quantity.MemoryNeed{Use: 40, Need: 50, Unlearnt: "x"}, trimtab.Units(200)); s.Limit != 300 || strings.Contains(s.Why, "not lowered") {
+		t.Errorf("%+v", s)
 	}
 }
 

@@ -144,16 +144,17 @@ func played(limits map[string]float64) *result {
 
 func TestTheVerdictSaysWhatIsReachedAndWhoIsCheapest(t *testing.T) {
 	for _, c := range []struct {
-		ours, killed float64
-		want         []string
+		ours, killed, late float64
+		want               []string
 	}{
-		{84, 0, []string{"reached      memory given: 58% less than untouched", "reached      memory given: 16% less than VPA", "no more kills than untouched: trimtab (84 MiB", "+5% from the sweep"}},
-		{90, 0, []string{"NOT reached  memory given: 10% less than VPA", "no more kills than untouched: trimtab"}},
-		{84, 1, []string{"NOT reached  memory given: 58% less than untouched", "no more kills than untouched: VPA"}},
-		{120, 0, []string{"NOT reached  memory given: 20% more than VPA", "no more kills than untouched: VPA"}},
+		{84, 0, 0.1, []string{"NOT reached  memory given: 58% less than untouched, asked 25% at the SLO; least in time 90.0%"}},
+		{84, 0, 0, []string{"reached      memory given: 58% less than untouched", "reached      memory given: 16% less than VPA", "no more kills than untouched: trimtab (84 MiB", "+5% from the sweep"}},
+		{90, 0, 0, []string{"NOT reached  memory given: 10% less than VPA", "no more kills than untouched: trimtab"}},
+		{84, 1, 0, []string{"NOT reached  memory given: 58% less than untouched", "no more kills than untouched: VPA"}},
+		{120, 0, 0, []string{"NOT reached  memory given: 20% more than VPA", "no more kills than untouched: VPA"}},
 	} {
 		r := played(map[string]float64{rowKernel: 70, rowUntouched: 200, rowThumb: 150, rowVPA: 100, rowTrimtab: c.ours})
-		r.Rows[4].Services[0].Kills = c.killed
+		r.Rows[4].Services[0].Kills, r.Rows[4].Services[0].InTime = c.killed, 1-c.late
 		var b bytes.Buffer
 		if err := r.text(&b); err != nil {
 			t.Fatal(err)

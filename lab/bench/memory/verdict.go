@@ -32,7 +32,8 @@ func (r *result) verdict() (out []string) {
 	}
 	ours, untouched, other := rows[rowTrimtab].sum(), rows[rowUntouched].sum(), rows[rowVPA].sum()
 	less := func(f figures) float64 { return 1 - ours.Given/f.Given }
-	say(less(untouched) >= lessThanUntouched && ours.Kills <= untouched.Kills, "memory given: %s than untouched, asked %.0f%%; %.0f kills, %.0f untouched", lessOrMore(less(untouched)), 100*lessThanUntouched, ours.Kills, untouched.Kills)
+	atSLO := ours.InTime >= min(missed, untouched.InTime)
+	say(less(untouched) >= lessThanUntouched && ours.Kills <= untouched.Kills && atSLO, "memory given: %s than untouched, asked %.0f%% at the SLO; least in time %.1f%%, untouched %.1f%%; %.0f kills, %.0f untouched", lessOrMore(less(untouched)), 100*lessThanUntouched, 100*ours.InTime, 100*untouched.InTime, ours.Kills, untouched.Kills)
 	say(less(other) >= lessThanVPA && ours.Kills <= other.Kills, "memory given: %s than VPA, asked %.0f%%; %.0f kills, VPA %.0f", lessOrMore(less(other)), 100*lessThanVPA, ours.Kills, other.Kills)
 	theirs, replayed := r.replays()
 	say(replayed.Given <= theirs.Given*(1-lessThanVPA) && replayed.Overruns <= theirs.Overruns, "memory in the replay: %s than VPA, asked %.0f%%; %d overruns, VPA %d", lessOrMore(1-replayed.Given/theirs.Given), 100*lessThanVPA, replayed.Overruns, theirs.Overruns)

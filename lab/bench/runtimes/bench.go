@@ -233,11 +233,23 @@ type result struct {
 	falls            []time.Duration
 	refused          []string
 	asked, kills     int
-	anew             map[bool]string
+	// anew is by whether the runtime was told.
+	anew map[bool]starts
+}
+
+// starts are those of a service that was started anew: in how many the limit was lowered, and how many were
+// killed; why is the reason of the last that was not.
+type starts struct {
+	of, made, kills int
+	why             string
+}
+
+func (s starts) String() string {
+	return strings.TrimSpace(fmt.Sprintf("limit lowered in %d of %d starts, killed in %d %s", s.made, s.of, s.kills, s.why))
 }
 
 func measure(ctx context.Context, o *options, s service) (r result, err error) {
-	r = result{name: s.name, limit: s.limit, anew: map[bool]string{}}
+	r = result{name: s.name, limit: s.limit, anew: map[bool]starts{}}
 	t, err := start(ctx, o, s, true)
 	if err != nil {
 		return r, err
@@ -251,7 +263,9 @@ func measure(ctx context.Context, o *options, s service) (r result, err error) {
 	}{{&r.untouched, still}, {&r.moved, func() {
 		for ok && r.asked < o.Cycles {
 			r.asked++
-			ok = t.cycle(ctx, o)
+			if ok = t.cycle(ctx, o); r.asked%10 == 0 {
+				o.say("%s: %d of %d cycles, %d falls made", s.name, r.asked, o.Cycles, len(t.falls))
+			}
 		}
 	}}, {&r.untouched, still}} {
 		p, bad := t.during(step.do)
@@ -269,21 +283,23 @@ func measure(ctx context.Context, o *options, s service) (r result, err error) {
 		return r, ctx.Err()
 	}
 	for _, told := range []bool{true, false} {
-		kills, made, why := 0, 0, ""
+		all := starts{of: o.Trials}
 		for range o.Trials {
 			killed, said, err := anew(ctx, o, s, told)
 			if err != nil {
 				return r, err
 			}
 			if said == "" {
-				made++
+				all.made++
+			} else {
+				all.why = said
 			}
-			why = said
 			if killed {
-				kills++
+				all.kills++
 			}
 		}
-		r.anew[told] = strings.TrimSpace(fmt.Sprintf("%d of %d starts: limit lowered in %d, killed in %d %s", o.Trials, o.Trials, made, kills, why))
+		r.anew[told] = all
+		o.say("%s started anew, runtime told %v: %v", s.name, told, all)
 	}
 	return r, err
 }
@@ -315,12 +331,30 @@ func (r *result) print(w io.Writer) {
 		ms(quantile(r.falls, 0.5)), ms(quantile(r.falls, 1)), len(r.refused), r.kills)
 	line("untouched", &r.untouched)
 	line("moved", &r.moved)
-	fmt.Fprintf(w, "  p99 %+.1f%%, share of the collector %+.2f points\n", 100*(float64(quantile(r.moved.took, 0.99))/float64(quantile(r.untouched.took, 0.99))-1),
-		100*(r.moved.collector/r.moved.process-r.untouched.collector/r.untouched.process))
 	for _, why := range slices.Compact(slices.Sorted(slices.Values(r.refused))) {
 		fmt.Fprintln(w, "  not made:", why)
 	}
 	fmt.Fprintf(w, "  started anew, runtime told: %s\n  started anew, runtime not told: %s\n", r.anew[true], r.anew[false])
+	r.verdict(w)
+}
+
+// What is asked: how much longer the p99 may be, and how many points more of the CPU time of the process
+// the collector may take.
+const slower, collects = 10, 5
+
+// verdict says for each figure that is asked whether this run has it.
+func (r *result) verdict(w io.Writer) {
+	say := func(good bool, format string, args ...any) {
+		mark := map[bool]string{true: "reached", false: "NOT reached"}[good]
+		fmt.Fprintf(w, "  %-12s %s\n", mark, fmt.Sprintf(format, args...))
+	}
+	longer := 100 * (float64(quantile(r.moved.took, 0.99))/float64(quantile(r.untouched.took, 0.99)) - 1)
+	more := 100 * (r.moved.collector/r.moved.process - r.untouched.collector/r.untouched.process)
+	told, silent := r.anew[true], r.anew[false]
+	say(r.kills == 0 && len(r.falls) > 0, "%d killed in %d cycles, of which %d lowered the limit, asked 0 in 100", r.kills, r.asked, len(r.falls))
+	say(longer <= slower, "p99 %+.1f%%, asked at most %+d%%", longer, slower)
+	say(more <= collects, "share of the collector %+.2f points, asked at most %+d", more, collects)
+	say(told.kills == 0 && silent.kills > 0, "the same cut kills %d of %d starts whose runtime is not told, asked some, and %d of %d that are, asked 0", silent.kills, silent.of, told.kills, told.of)
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

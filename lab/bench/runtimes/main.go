@@ -26,10 +26,16 @@ type options struct {
 	Collector string
 	Only      string
 	Seed      uint64
+	begun     time.Time
 	// root is where groups can be made.
 	root string
 	// groups numbers the groups of this process.
 	groups *atomic.Int64
+}
+
+// say tells how far the run is.
+func (o *options) say(format string, args ...any) {
+	fmt.Fprintf(os.Stderr, "%5.0f s  %s\n", time.Since(o.begun).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // childWord is the first argument of the Go service, which is this program.
@@ -47,7 +53,7 @@ func command(args []string) error {
 	if len(args) == 4 && args[0] == childWord {
 		return child(args[1:])
 	}
-	o := options{groups: new(atomic.Int64)}
+	o := options{groups: new(atomic.Int64), begun: time.Now()}
 	flags := flag.NewFlagSet("runtimes", flag.ContinueOnError)
 	flags.IntVar(&o.Cycles, "cycles", 100, "falls of the limit, each followed by a rise")
 	flags.DurationVar(&o.Cycle, "cycle", time.Second, "length of a cycle")
