@@ -274,8 +274,7 @@ func (a *Analyzer) discover(name string) *workload {
 	}
 	a.discovered++
 	i, _ := a.search(name)
-	w := newWorkload(&a.config, a.beside, Workload{Name: name, LoadFrom: FromSpans, PerformanceFrom: FromSpans, Forecaster: a.config.Forecaster})
-	w.observed = &observed{}
+	w := newWorkload(&a.config, a.beside, Workload{Name: name, LoadFrom: FromSpans, PerformanceFrom: FromSpans, Observe: true, Forecaster: a.config.Forecaster})
 	a.workloads = slices.Insert(a.workloads, i, w)
 	return w
 }

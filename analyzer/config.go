@@ -47,6 +47,8 @@ type Workload struct {
 	// Learner makes the learner of the curve; nil: no curve. There is none either if Max is 0, or
 	// if performance comes from spans and SLO.Latency is 0.
 	Learner func() learn.Learner
+	// Observe: its requests are summed up as those of a discovered one, since its SLO is only proposed.
+	Observe bool
 	// Forecaster makes the load's forecaster; nil: Config.Forecaster.
 	Forecaster func() forecast.Forecaster
 	// Queue: performance is a fraction of requests, and use is measured in the unit of Resource.

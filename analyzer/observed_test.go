@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -99,6 +100,28 @@ func TestAWildSketchOfADiscoveredServiceNeitherBreaksTheCountNorTheSnapshot(t *t
 	for name, state := range a.Snapshot() {
 		if err := b.Restore(name, state); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestRequestsOfAWorkloadWhoseSLOIsOnlyProposedAreSummedUpAlsoAfterARestart(t *testing.T) {
+	for _, observe := range []bool{false, true} {
+		c := config()
+		c.Workloads = []analyzer.Workload{{Name: "shop/cart", SLO: analyzer.SLO{Latency: 150 * time.Millisecond, Fraction: 0.95}, Target: 0.95, Observe: observe}}
+		a := make1(t, c)
+		for n := range 3 {
+			a.Step(sec(float64(n)+1.6), sketch("shop/cart", n, 20, 18))
+			a.Step(sec(float64(n)+1.7), nil)
+		}
+		state, ok := a.State("shop/cart")
+		again := make1(t, c)
+		if err := again.Restore("shop/cart", state); err != nil || !ok {
+			t.Fatal(err)
+		}
+		again.Step(sec(4.6), sketch("shop/cart", 3, 20, 18))
+		e := estimates(t, again.Step(sec(4.7), nil))["shop/cart"]
+		if (e.Observed != nil) != observe || observe && e.Observed.Requests != 80 {
+			t.Errorf("observe %v: %+v", observe, e.Observed)
 		}
 	}
 }

@@ -42,7 +42,7 @@ type workload struct {
 	// app.members, from 1; 0: it is not a member.
 	app    *application
 	member int
-	// observed sums up the requests of a discovered workload; nil: it is configured.
+	// observed sums up the requests of a workload without an SLO of its own; nil: it has one.
 	observed *observed
 }
 
@@ -50,6 +50,9 @@ func newWorkload(c *Config, b beside, of Workload) *workload {
 	w := &workload{config: c, spec: &of, intervals: intervals{config: c, spec: &of}, samples: newSamples(c, &of),
 		held: allocation{History: c.history(of.Resource), spec: &of}, curves: curves{config: c, spec: &of},
 		expected: expected{config: c, spec: &of}, tail: tail{config: c, spec: &of, beside: b}}
+	if of.Observe {
+		w.observed = &observed{}
+	}
 	w.begin()
 	return w
 }

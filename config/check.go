@@ -15,7 +15,7 @@ import (
 // Check is [Load], and looks besides whether every file that the configuration names is
 // there and can be read. The error is [Errors], or that of reading the file.
 func Check(path string) (*Config, error) {
-	c, d, err := load(path, nil)
+	c, d, err := load(path, nil, nil)
 	if err != nil {
 		return nil, err
 	}

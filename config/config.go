@@ -60,6 +60,8 @@ type Config struct {
 	// The workloads that share the pool. Left out: services are found from spans and only shown.
 	Workloads []Workload `yaml:"workloads"`
 
+	// Namespaces are those whose workloads Workloads has beside the ones with a name in the file.
+	Namespaces []Namespace `yaml:"-"`
 	// Warnings lists settings that are dubious but usable, in order of position.
 	Warnings Errors `yaml:"-"`
 }

@@ -52,6 +52,8 @@ type KubernetesTarget struct {
 	Deployment string `yaml:"deployment"`
 	// Name of a StatefulSet.
 	StatefulSet string `yaml:"statefulset"`
+	// Labels of workloads, in match.kubernetes without deployment and statefulset: only those that have them. Left out: all of the namespace.
+	Selector map[string]string `yaml:"selector"`
 	// Container of its pods. Left out: the only one.
 	Container string `yaml:"container"`
 	// Whether containers without a limit get one. It cannot be taken away again but with the pod: to put it back, the limit is set to what the node has.
@@ -152,6 +154,9 @@ func (c *Config) Watched() []string {
 			}
 		}
 	}
+	for _, n := range c.Namespaces {
+		all = append(all, n.Name)
+	}
 	if len(all) > 0 {
 		all = append(all, c.Kubernetes.Namespaces...)
 	}
@@ -208,7 +213,9 @@ func (t *KubernetesTarget) check(v *validator, where string) {
 		v.fail(where, "kubernetes has no namespace", "write namespace: default, or that of the workload")
 	case t.Deployment == "" && t.StatefulSet == "" && v.lost(where+".deployment", where+".statefulset"):
 	case t.Deployment == "" && t.StatefulSet == "":
-		v.fail(where, "kubernetes names no workload", "write deployment: NAME, or statefulset: NAME")
+		v.fail(where, "kubernetes names no workload", "write deployment: NAME, or statefulset: NAME; or leave the name of the workload out, for all of the namespace")
+	case len(t.Selector) > 0:
+		v.fail(where+".selector", "selector chooses among all workloads of a namespace", "remove it, or the name of the workload with deployment and statefulset")
 	case t.Deployment != "" && t.StatefulSet != "":
 		v.fail(where+".statefulset", "kubernetes has both a deployment and a statefulset", "one workload is one of them: remove one")
 	}

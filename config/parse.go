@@ -32,23 +32,24 @@ const (
 // secrets, certificates or profiles are relative to its directory. The error is
 // [Errors], or that of reading the file.
 func Load(path string) (*Config, error) {
-	c, _, err := load(path, nil)
+	c, _, err := load(path, nil, nil)
 	return c, err
 }
 
-// LoadWith is [Load], and reads objectives that are objects of a cluster. Load leaves them
-// out, with a warning each: such a workload has no target.
-func LoadWith(path string, objects Objects) (*Config, error) {
-	c, _, err := load(path, objects)
+// LoadWith is [Load], and reads objectives that are objects of a cluster, and the workloads of whole
+// namespaces; nil: they are left out, with a warning each. A workload without its objective has no
+// target.
+func LoadWith(path string, objects Objects, members Members) (*Config, error) {
+	c, _, err := load(path, objects, members)
 	return c, err
 }
 
-func load(path string, objects Objects) (*Config, *decoder, error) {
+func load(path string, objects Objects, members Members) (*Config, *decoder, error) {
 	data, err := readBounded(path)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read configuration: %w", err)
 	}
-	c, d, err := parse(path, data, sourcesBeside(path, objects))
+	c, d, err := parse(path, data, sourcesBeside(path, objects, members))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,9 +58,9 @@ func load(path string, objects Objects) (*Config, *decoder, error) {
 }
 
 // sourcesBeside reads files relative to the directory of path.
-func sourcesBeside(path string, objects Objects) sources {
+func sourcesBeside(path string, objects Objects, members Members) sources {
 	dir := filepath.Dir(path)
-	return sources{objects: objects,
+	return sources{objects: objects, members: members,
 		file:   func(name string) ([]byte, error) { return readBounded(absolute(dir, name)) },
 		beside: func(name string) []ObjectiveFile { return filesBeside(absolute(dir, name)) },
 	}
@@ -152,6 +153,7 @@ type sources struct {
 	file    func(name string) ([]byte, error)
 	beside  func(name string) []ObjectiveFile
 	objects Objects
+	members Members
 }
 
 // parse reads data, and through from the files and objects that data includes by name.
@@ -161,16 +163,24 @@ func parse(filename string, data []byte, from sources) (*Config, *decoder, error
 	if len(d.errs) > 0 {
 		return nil, nil, d.errs.ordered()
 	}
-	c := zero()
-	d.value("", root, reflect.ValueOf(c).Elem())
+	v := validator{decoder: d, config: zero(), from: from}
+	d.value("", root, reflect.ValueOf(v.config).Elem())
+	n := namespaces{validator: &v}
+	if n.expand(root) {
+		d, v.config.Workloads = newDecoder(filename), nil
+		v.decoder = d
+		d.value("", root, reflect.ValueOf(v.config).Elem())
+	}
+	n.become()
+	c := v.config
 	if c.Objective == EndToEnd && !d.has("planning.move_cost") {
 		c.Planning.MoveCost = endToEndMoveCost
 	}
 	for i := range c.Workloads {
 		c.Workloads[i].Knob.fold()
 	}
-	v := validator{decoder: d, config: c, from: from}
 	v.run()
+	n.end()
 	d.replaced()
 	if len(d.errs) > 0 {
 		return nil, nil, d.errs.ordered()

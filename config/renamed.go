@@ -47,7 +47,7 @@ func Translate(path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read configuration: %w", err)
 	}
-	from := sourcesBeside(path, nil)
+	from := sourcesBeside(path, nil, nil)
 	before, _, err := parse(path, data, from)
 	if err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func TestAnObjectOfTheClusterSaysTheSLO(t *testing.T) {
 	c, err := config.LoadWith(fileOf(t, "{object: PrometheusServiceLevel shop/cart}"), func(of config.Kubernetes, object string) ([]byte, error) {
 		asked = of.Context + " " + object
 		return fmt.Appendf(nil, latencyObject, "99.5"), nil
-	})
+	}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestAnObjectThatIsWrongIsOneMistakeWithItsPlaceAndAHint(t *testing.T) {
 				return nil, fmt.Errorf("find %s: %w", object, os.ErrNotExist)
 			}
 			return []byte(test.text), nil
-		})
+		}, nil)
 		var list config.Errors
 		if !errors.As(err, &list) || len(list) != 1 || !strings.Contains(err.Error(), test.want) || list[0].Hint == "" {
 			t.Errorf("%s: want %q, got %v", slo, test.want, err)

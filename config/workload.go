@@ -11,7 +11,7 @@ import (
 
 // Workload is one thing that gets an allocation.
 type Workload struct {
-	// Name, unique; letters, digits, '.', '_', '-', '/' and ':'.
+	// Name, unique; letters, digits, '.', '_', '-', '/' and ':'. Left out only where match.kubernetes names no more than a namespace.
 	Name string `yaml:"name"`
 	// latency-critical or best-effort, which only names it unless there is a section beside.jobs. Left out: latency-critical.
 	Class trimtab.Class `yaml:"class" of:"latency-critical best-effort"`
@@ -53,6 +53,9 @@ type Workload struct {
 	Predict Predict `yaml:"predict"`
 	// off: only watched and shown; recommend: trimtab says what it would set, and writes nothing; act: trimtab sets it. Left out: recommend, of a best-effort job beside.jobs.mode.
 	Mode trimtab.Mode `yaml:"mode"`
+
+	// Drafted: the file names its namespace alone.
+	Drafted bool `yaml:"-"`
 }
 
 // SLO is the objective of a workload: a latency with the fraction of requests
@@ -75,6 +78,8 @@ type SLO struct {
 	// counts, where Latency is set, is Latency over that of Fraction of the
 	// requests, and the target is 1.
 	Entry string `yaml:"-"`
+	// Proposed: trimtab proposes it, from what it saw; without a latency it has not seen enough yet.
+	Proposed bool `yaml:"-"`
 }
 
 // Target returns the performance asked for: Performance, or Fraction if the SLO has
@@ -115,7 +120,7 @@ type Servpod struct {
 type Match struct {
 	// Resource attributes of its spans, each with one value or a list of values; all must match. Left out: service.name is the workload's name.
 	Spans map[string]Values `yaml:"spans"`
-	// The workload in a Kubernetes cluster. Spans are then found by k8s.namespace.name and k8s.deployment.name or k8s.statefulset.name, $match stands for the labels of its pods, and a knob with bounds and no location of its own sets its limits.
+	// The workload in a Kubernetes cluster. Spans are then found by k8s.namespace.name and k8s.deployment.name or k8s.statefulset.name, $match stands for the labels of its pods, and a knob with bounds and no location of its own sets its limits. With namespace alone, and perhaps selector, in an entry without a name: each Deployment and StatefulSet of the namespace that has no entry of its own is such a workload, named NAMESPACE/NAME, as they come and go; trimtab recommends, and proposes the slo where there is none.
 	Kubernetes *KubernetesTarget `yaml:"kubernetes"`
 	// Labels of its metrics; $match in a query stands for them.
 	Prometheus map[string]string `yaml:"prometheus"`

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/prometheus/exporter-toolkit/web"
 
@@ -84,14 +85,15 @@ func (c *checkConfigCmd) Run(ctx context.Context, t terminal) error {
 	return nil
 }
 
-// withObjectives is a configuration with the SLOs that objects of a cluster say.
+// withObjectives is a configuration with the SLOs that objects of a cluster say, and the workloads
+// of whole namespaces.
 func withObjectives(file string, cfg *config.Config) (*config.Config, error) {
-	for i := range cfg.Workloads {
-		if cfg.Workloads[i].SLO.Object != "" {
-			return config.LoadWith(file, (&site.Objectives{}).Objects())
-		}
+	hasObject := func(w config.Workload) bool { return w.SLO.Object != "" }
+	if len(cfg.Namespaces) == 0 && !slices.ContainsFunc(cfg.Workloads, hasObject) {
+		return cfg, nil
 	}
-	return cfg, nil
+	o := &site.Objectives{}
+	return config.LoadWith(file, o.Objects(), o.Members())
 }
 
 // live asks the servers, and prints their answers.

@@ -9,6 +9,7 @@ import (
 	"github.com/trimtab/trimtab/internal/client"
 	"github.com/trimtab/trimtab/internal/doctor"
 	"github.com/trimtab/trimtab/internal/hint"
+	"github.com/trimtab/trimtab/internal/site"
 )
 
 // checkKubernetesCmd is `trimtab check kubernetes`.
@@ -27,7 +28,7 @@ const checkFor = time.Minute
 
 // Run asks the cluster, and changes nothing there.
 func (c *checkKubernetesCmd) Run(t terminal) error {
-	cfg, err := config.Load(c.File)
+	cfg, err := config.LoadWith(c.File, nil, (&site.Objectives{}).Members())
 	if err != nil {
 		return hint.Add(err, "docs/config.md has every key")
 	}

@@ -96,7 +96,8 @@ func (c *initDraftCmd) Run(ctx context.Context, t terminal) error {
 func (d *draft) goOnFrom() error {
 	var redacted []byte
 	if d.cmd.Config != "" {
-		cfg, err := config.LoadWith(d.cmd.Config, (&site.Objectives{}).Objects())
+		o := &site.Objectives{}
+		cfg, err := config.LoadWith(d.cmd.Config, o.Objects(), o.Members())
 		if err != nil {
 			return hint.Add(err, "trimtab check config %s says the same", d.cmd.Config)
 		}

@@ -88,12 +88,16 @@ func kubernetesPromises() map[string][]string {
 			knobs + "TestTheLimitOfTheWholePodBoundsThatOfAContainerAndIsNamed", knobs + "TestBefore136NothingOfAPodWithResourcesOfItsOwnIsTriedAndTheReasonIsNamed",
 			knobs + "TestOnANodeWhoseKubeletDoesNotDeclareItAPodIsNotResizedAsAWholeAndItsContainersAre",
 			knobs + "TestARealAPIServerResizesAPodAsAWhole"},
+		"35: a namespace is one entry: its workloads are followed, their SLOs proposed, they are recommended for and never set, and a declared one keeps its declaration": {
+			"config.TestANamespaceIsEachOfItsWorkloadsWithAProposedSLOAndRecommendedOnly", "config.TestAWorkloadOfANamespaceThatIsDeclaredByNameKeepsItsDeclaration",
+			"config.TestANamespaceThatCannotBeLookedUpIsAWarningAndItsKeysAreCheckedAllTheSame", "internal/site.TestANamespaceIsFollowedItsSLOsAreProposedAndItGetsAdviceAndNoWrite",
+			"internal/doctor.TestTheCheckNamesTheWorkloadsOfANamespaceAndNoneOfThemIsAProblemOfTheFile", "analyzer.TestRequestsOfAWorkloadWhoseSLOIsOnlyProposedAreSummedUpAlsoAfterARestart"},
 	}
 }
 
 func TestEveryPromiseToAnOperatorOfKubernetesHasItsTests(t *testing.T) {
-	if n := len(kubernetesPromises()); n != 34 {
-		t.Errorf("%d sentences, want 34", n)
+	if n := len(kubernetesPromises()); n != 35 {
+		t.Errorf("%d sentences, want 35", n)
 	}
 	haveTests(t, kubernetesPromises())
 }

@@ -82,7 +82,7 @@ func (c *runCmd) load(objectives *site.Objectives) (*config.Config, error) {
 	cfg := config.Default()
 	if c.Config != "" {
 		var err error
-		if cfg, err = config.LoadWith(c.Config, objectives.Objects()); err != nil {
+		if cfg, err = config.LoadWith(c.Config, objectives.Objects(), objectives.Members()); err != nil {
 			return nil, hint.Add(err, "trimtab check config %s says the same without starting; docs/config.md has every key", c.Config)
 		}
 	}

@@ -117,7 +117,10 @@ func (f *stageFlags) run(ctx context.Context, log *logFlags, t terminal, o site.
 
 // load reads the files and lays the flags over them.
 func (f *stageFlags) load(r natsbus.Role, objectives *site.Objectives) (*config.Config, error) {
-	cfg, err := config.LoadWith(f.Config, objectives.Objects())
+	cfg, err := config.LoadWith(f.Config, objectives.Objects(), nil)
+	if err == nil && len(cfg.Namespaces) > 0 {
+		err = trimtab.Invalidf("%s: a whole namespace is for trimtab run: roles of several processes would not propose the same SLOs", f.Config)
+	}
 	if err != nil {
 		return nil, hint.Add(err, "trimtab check config %s says the same without starting; docs/config.md has every key", f.Config)
 	}

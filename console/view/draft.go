@@ -91,8 +91,18 @@ func draftSLO(row *Row) (line string, drafted bool) {
 	if o.To.Sub(o.From) < draftLong {
 		again = "other hours may be slower: draft again after a usual day"
 	}
+	latency, _ := Proposed(o)
 	return fmt.Sprintf("slo: {latency: %v, fraction: 0.95} # saw %s: 95%% of them took at most %v, with 95%% confidence at most %v; this is %v times that, rounded up. Put what your users need; %s",
-		proposed(o.P95Upper.Duration()), seen, digits(o.P95.Duration()), digits(o.P95Upper.Duration()), draftMargin, again), true
+		latency, seen, digits(o.P95.Duration()), digits(o.P95Upper.Duration()), draftMargin, again), true
+}
+
+// Proposed returns the latency within which 95% of the requests of a service are to be answered, as
+// its draft has it; false: too few requests were seen.
+func Proposed(o *trimtab.Observed) (latency time.Duration, ok bool) {
+	if o == nil || o.P95Upper == nil {
+		return 0, false
+	}
+	return proposed(o.P95Upper.Duration()), true
 }
 
 // count is a number of things with its word.

@@ -241,6 +241,10 @@ func (m *moment) row(s *state) Row {
 	r.Shed = m.shed(s)
 	r.has(s, m)
 	r.Notes = m.notes(s)
+	if s.declared && r.Observed != nil {
+		slo, _ := draftSLO(&r)
+		r.Notes = append(r.Notes, "proposed "+strings.TrimPrefix(slo, "# "))
+	}
 	if d := s.latest(m.resource); d != nil {
 		r.Decision, r.Target, r.Demand = d, d.Action.Why.Target, d.Action.Why.Demand
 	}

@@ -116,6 +116,15 @@ func (c *clusterCheck) bad(format string, args ...any) {
 	fmt.Fprintf(c.out, format+"\n", args...)
 }
 
+// of returns how a finding about a workload is printed: one that the file does not name is no problem
+// of the file.
+func (c *clusterCheck) of(w *config.Workload) func(format string, args ...any) {
+	if w.Drafted {
+		return func(format string, args ...any) { fmt.Fprintf(c.out, format+"\n", args...) }
+	}
+	return c.bad
+}
+
 func (c *clusterCheck) resize(ctx context.Context, v kube.Version) {
 	if c.asked {
 		return
@@ -182,19 +191,23 @@ func (c *clusterCheck) workload(ctx context.Context, w *config.Workload) {
 	ref := kube.Ref{Namespace: t.Namespace, Kind: kind, Name: name}
 	of, err := c.client.Workload(ctx, ref)
 	if err != nil {
-		c.bad("%s: %v", w.Name, err)
+		c.of(w)("%s: %v", w.Name, err)
 		return
 	}
 	template := &kube.Pod{Spec: of.Spec.Template.Spec}
 	container := template.Container(t.Container)
 	switch {
 	case container == nil && t.Container == "":
-		c.bad("%s: pods of %s have %d containers: name one in knob.kubernetes.container", w.Name, ref, len(template.Spec.Containers))
+		c.of(w)("%s: pods of %s have %d containers: name one in knob.kubernetes.container", w.Name, ref, len(template.Spec.Containers))
 	case container == nil:
-		c.bad("%s: pods of %s have no container %q", w.Name, ref, t.Container)
+		c.of(w)("%s: pods of %s have no container %q", w.Name, ref, t.Container)
 	case w.Knob.CPU != nil && !c.cpu(w, container, template.Spec.Resources, ref):
 	default:
-		fmt.Fprintf(c.out, "%s is %s, replicas: %d\n", w.Name, ref, of.Replicas())
+		drafted := ""
+		if w.Drafted {
+			drafted = ", by its namespace: recommended only"
+		}
+		fmt.Fprintf(c.out, "%s is %s, replicas: %d%s\n", w.Name, ref, of.Replicas(), drafted)
 	}
 }
 
@@ -209,11 +222,11 @@ func (c *clusterCheck) cpu(w *config.Workload, container *kube.Container, whole 
 	}
 	switch {
 	case w.Knob.CPU.Cap != config.CapNever && !limited && !w.Knob.Kubernetes.AddLimits:
-		c.bad("%s: container %s of %s has no CPU limit in its template: a limit that is not there is not added without knob.kubernetes.add_limits; with cap: never its request is set", w.Name, container.Name, ref)
+		c.of(w)("%s: container %s of %s has no CPU limit in its template: a limit that is not there is not added without knob.kubernetes.add_limits; with cap: never its request is set", w.Name, container.Name, ref)
 		return false
 	case w.Knob.CPU.Cap != config.CapNever:
 	case request == 0:
-		c.bad("%s: container %s of %s has no CPU request in its template: give it one, which is its weight", w.Name, container.Name, ref)
+		c.of(w)("%s: container %s of %s has no CPU request in its template: give it one, which is its weight", w.Name, container.Name, ref)
 		return false
 	default:
 		fmt.Fprintf(c.out, "%s: the CPU request of container %s, %s in its template, is set, as its weight\n", w.Name, container.Name, kube.Text(trimtab.CPU, float64(request)))

@@ -74,6 +74,30 @@ func TestTheCheckOfAClusterNamesEachMissingRightAPIKindAndVersionInOneRun(t *tes
 	}
 }
 
+func TestTheCheckNamesTheWorkloadsOfANamespaceAndNoneOfThemIsAProblemOfTheFile(t *testing.T) {
+	server := kubetest.New(t)
+	server.Shop(2, kubetest.HalfCore)
+	server.Put("/apis/apps/v1/namespaces/shop/statefulsets/db", `{"kind":"StatefulSet","apiVersion":"apps/v1","spec":{"template":{"spec":{"containers":[{"name":"app"}]}}}}`)
+	text := fmt.Sprintf("kubernetes: {kubeconfig: %q}\npool: {cpu: 4}\nworkloads: [{match: {kubernetes: {namespace: shop}}}]\n", server.Kubeconfig())
+	file := filepath.Join(t.TempDir(), "trimtab.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := config.LoadWith(file, nil, (&site.Objectives{}).Members())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out strings.Builder
+	if err := CheckCluster(t.Context(), cfg, &out); err != nil {
+		t.Error(err)
+	}
+	for _, want := range []string{"shop/checkout is shop/Deployment/checkout, replicas: 2, by its namespace: recommended only", "shop/db: container app of shop/StatefulSet/db has no CPU limit", "good: "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("it does not say %q:\n%s", want, out.String())
+		}
+	}
+}
+
 func TestTheCheckOfAClusterNamesTheSLOsOfTheFileThatAreNotThereOrHaveNoMeaning(t *testing.T) {
 	server := kubetest.New(t)
 	server.Shop(2, kubetest.HalfCore)

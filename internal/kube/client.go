@@ -174,6 +174,22 @@ func (c *Client) PodsIn(ctx context.Context, namespace string) (map[string]*Pod,
 	return all, err
 }
 
+// Workloads reads the Deployments and StatefulSets of a namespace that have these labels.
+func (c *Client) Workloads(ctx context.Context, namespace string, labels map[string]string) (all []*Workload, err error) {
+	for _, kind := range []string{Deployment, StatefulSet} {
+		r, _ := ResourceOfKind(kind) // both are known
+		take := func(w *Workload) {
+			if w.Kind = kind; selects(labels, w.Labels) {
+				all = append(all, w)
+			}
+		}
+		if err := each(ctx, c, r, namespace, take); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // Scheduled reads the pods of all namespaces that have not ended, and all nodes.
 func (c *Client) Scheduled(ctx context.Context) (all []*Pod, on []*Node, err error) {
 	err = each(ctx, c, pods(), "", func(p *Pod) {

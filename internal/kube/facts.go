@@ -32,6 +32,21 @@ func (w *Cluster) WorkloadOf(r Ref) (*Workload, error) {
 	return nil, fmt.Errorf("find workload %s: %w", r, os.ErrNotExist)
 }
 
+// Workloads is [Client.Workloads] by what is watched.
+func (w *Cluster) Workloads(namespace string, labels map[string]string) (all []*Workload, err error) {
+	if err := w.fresh(deployments(), statefulsets()); err != nil {
+		return nil, err
+	}
+	for _, t := range []*table[Workload, *Workload]{w.tables.deployments, w.tables.statefulsets} {
+		for o := range t.in(namespace) {
+			if selects(labels, o.Labels) {
+				all = append(all, o)
+			}
+		}
+	}
+	return all, nil
+}
+
 // PodOf returns a pod; the error is os.ErrNotExist if there is none, or the pod of that name has
 // another uid; uid "" matches any.
 func (w *Cluster) PodOf(namespace, name, uid string) (*Pod, error) {

@@ -13,9 +13,9 @@ import (
 	"github.com/trimtab/trimtab/internal/kube"
 )
 
-// Objectives reads SLOs from objects of a cluster, for [config.LoadWith]. If an object cannot be
-// read, or is no longer valid, Objectives keeps its last valid text. The zero value has read
-// nothing. It is safe for concurrent use.
+// Objectives reads SLOs from objects of a cluster, and the workloads of its namespaces, for
+// [config.LoadWith]. If an object cannot be read, or is no longer valid, Objectives keeps its last
+// valid text. The zero value has read nothing. It is safe for concurrent use.
 type Objectives struct {
 	mu      sync.Mutex
 	clients map[kube.Config]*kube.Client
@@ -23,6 +23,8 @@ type Objectives struct {
 	// read it.
 	read     map[objectOf][]byte
 	troubles map[objectOf]string
+
+	namespaces namespaces
 }
 
 // objectOf identifies an object of a cluster.
@@ -123,8 +125,8 @@ func objectsOf(cfg *config.Config) (all []objectOf) {
 	return all
 }
 
-// followObjectives polls the objects of the configuration in force until ctx ends, and reloads
-// the configuration when one has changed.
+// followObjectives polls the objects and namespaces of the configuration in force until ctx ends, and
+// reloads the configuration when one has changed.
 func (s *Site) followObjectives(ctx context.Context, every time.Duration) {
 	for {
 		select {
@@ -132,7 +134,9 @@ func (s *Site) followObjectives(ctx context.Context, every time.Duration) {
 			return
 		case <-time.After(every):
 		}
-		if s.options.Objectives.changed(ctx, s.Config(), s.process.Logger) {
+		cfg := s.Config()
+		members, proposed := s.membersChanged(ctx, cfg), s.propose(cfg, time.Now())
+		if s.options.Objectives.changed(ctx, cfg, s.process.Logger) || members || proposed {
 			_ = s.Reload(ctx) // Reload logs why the old configuration stays
 		}
 	}
@@ -143,17 +147,7 @@ func (o *Objectives) changed(ctx context.Context, cfg *config.Config, log *slog.
 	for _, at := range objectsOf(cfg) {
 		before := o.said(at)
 		now, err := o.ask(ctx, at)
-		why := ""
-		if err != nil {
-			why = err.Error()
-		}
-		if ctx.Err() == nil && o.trouble(at, why) {
-			if err != nil {
-				log.Warn("what the SLO is cannot be read: what it was holds", "object", at.name, "err", err)
-			} else {
-				log.Info("the SLO can be read", "object", at.name)
-			}
-		}
+		o.heard(ctx, at, err, log)
 		changed = changed || err == nil && !bytes.Equal(before, now)
 	}
 	return changed

@@ -72,7 +72,7 @@ workloads:
 		t.Fatal(err)
 	}
 	o := &Objectives{}
-	load := func() (*config.Config, error) { return config.LoadWith(file, o.Objects()) }
+	load := func() (*config.Config, error) { return config.LoadWith(file, o.Objects(), o.Members()) }
 	cfg, err := load()
 	if err != nil {
 		t.Fatal(err)

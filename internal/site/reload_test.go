@@ -264,7 +264,8 @@ func without(path string) bool {
 	if strings.HasSuffix(path, ".SLO.File") || strings.HasSuffix(path, ".SLO.Object") || strings.HasSuffix(path, ".SLO.Name") {
 		return true // what the file says of it stands in the other settings
 	}
-	return strings.HasSuffix(path, ".SLO.Entry") // of other objectives
+	// SLOs of other objectives; where a workload is from is only said by check kubernetes.
+	return strings.HasSuffix(path, ".SLO.Entry") || strings.HasSuffix(path, ".Drafted")
 }
 
 // settings calls f with the path of every leaf below v.

@@ -51,10 +51,14 @@ func sloText(s *config.SLO) string {
 		return sloText(&own) + " at " + s.Entry
 	}
 	switch {
+	case s.Latency > 0 && s.Proposed:
+		return fmt.Sprintf("%g%% under %v, proposed", 100*s.Fraction, s.Latency)
 	case s.Latency > 0:
 		return fmt.Sprintf("%g%% under %v", 100*s.Fraction, s.Latency)
 	case s.Performance > 0:
 		return fmt.Sprintf("performance %g", s.Performance)
+	case s.Proposed:
+		return "not proposed yet"
 	}
 	return ""
 }

@@ -83,6 +83,9 @@ func newSite(o Options) *Site {
 
 // Open starts everything. On an error it stops what it has started.
 func Open(ctx context.Context, cfg *config.Config, o Options) (_ *Site, err error) {
+	if cfg, err = o.resume(cfg); err != nil {
+		return nil, fmt.Errorf("open site: %w", err)
+	}
 	if err := lookedUp(cfg); err != nil && o.Role != natsbus.Agent {
 		return nil, fmt.Errorf("open site: %w", err)
 	}

@@ -98,7 +98,7 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 		w := &cfg.Workloads[i]
 		out := analyzer.Workload{
 			Name: w.Name, Host: w.Knob.Host, SLO: analyzer.SLO{Latency: w.SLO.Latency, Fraction: w.SLO.Fraction}, Target: w.SLO.Target(),
-			Resource: cfg.Pool.Resource(), LoadFrom: source(w.Load), PerformanceFrom: source(w.Performance),
+			Resource: cfg.Pool.Resource(), LoadFrom: source(w.Load), PerformanceFrom: source(w.Performance), Observe: w.SLO.Proposed,
 			MemoryAlone: w.Knob.MemoryAlone(&cfg.Pool) && w.SLO.Target() == 0 && w.Mode != trimtab.Off,
 		}
 		out.MaxLoad, out.Servpods = w.MaxLoad, servpodsOf(w)
