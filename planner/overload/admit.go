@@ -22,11 +22,13 @@ const prefers = 0.1
 const moved = 0.1
 
 // An objective may leave a member so little that its gate refuses requests of its most important class,
-// of which nobody knows the number. So a share falls to half of the entitlement at first, and by half
-// again each time that its reports, which come within the time shows, have fewer important requests
-// refused than the part few of those answered. With more of them, the member keeps what can answer
-// these, too, until the overload ends.
-const few, shows = 0.01, 15 * time.Second
+// of which nobody knows the number. So a share is at first no less than the entitlement, or than half of
+// it for an objective that serves all alike. Then it falls by a quarter each time that its reports, which
+// come within the time shows, have fewer important requests refused than the part few of those answered.
+// With more of them, the member keeps, or gets, what can answer these, too, until the overload ends. So an overload
+// of a minute costs few important requests; what an objective gains by choosing among services is small
+// beside them.
+const few, less, shows = 0.01, 0.75, 15 * time.Second
 
 // keep updates what a member keeps with a report.
 func (t *WorkloadState) keep(r Report) {
@@ -37,9 +39,13 @@ func (t *WorkloadState) keep(r Report) {
 	t.Refused, t.Important = old*t.Refused+(1-old)*r.Refused, old*t.Important+(1-old)*r.Important
 	switch answered := 1 - t.Refused; {
 	case t.Important > few*answered:
-		t.Kept, t.Sure, t.Asked = math.Min(1, math.Max(t.Kept, answered+t.Important)), true, 0
+		part := answered
+		if t.Asked > 0 && r.Time.Sub(t.MovedAt) >= shows { // it may answer less than its share and demand let expect
+			part = math.Max(part, full*float64(t.Slice)/t.Asked)
+		}
+		t.Kept, t.Sure, t.Asked = math.Min(1, math.Max(t.Kept, part*(1+t.Important/math.Max(answered, few)))), true, 0
 	case !t.Sure && t.Kept > 0 && r.Time.Sub(t.MovedAt) >= shows:
-		t.Kept, t.Asked, t.MovedAt = t.Kept/2, 0, r.Time
+		t.Kept, t.Asked, t.MovedAt = less*t.Kept, 0, r.Time
 	}
 }
 
@@ -55,7 +61,9 @@ func (d *decision) keeps() []int {
 			out[i] = max(out[i], d.size(m))
 		} else if d.Weighs != nil {
 			if t.Slice == 0 {
-				t.Kept, t.MovedAt = math.Min(1, m.Entitled/d.Unit/size)/2, d.Now
+				if t.Kept, t.MovedAt = math.Min(1, m.Entitled/d.Unit/size), d.Now; d.Policy == nil {
+					t.Kept /= 2
+				}
 			}
 			kept[i] = math.Max(0, t.Kept*size-float64(out[i]))
 		}

@@ -37,12 +37,12 @@
 //
 //	performance(s) = SLO · min(1, full · s / wants)
 //
-// Every objective then divides the pool. A share falls by half at a time, and stops where requests of the
-// most important class are refused. The share of a member that is served in part determines how
-// many of its requests may be in service. An objective that weighs no utilities divides by
-// entitlement, as the kernel does; the shares then only determine these limits. All members that want
-// more than their entitlement must be Limited: the queue of any other would grow, even if the Limited
-// ones refuse requests.
+// Every objective then divides the pool. A share falls from the entitlement a quarter at a time, and
+// stops where requests of the most important class are refused. The share of a member that is served in
+// part determines how many of its requests may be in service. An objective that weighs no utilities
+// divides by entitlement, as the kernel does; the shares then only determine these limits. All members
+// that want more than their entitlement must be Limited: the queue of any other would grow, even if the
+// Limited ones refuse requests.
 //
 // Source: the domination of quotas by weights in proportion to the same amounts, for a weighted
 // max-min fair scheduler; docs/operations.md, "CPU by weight".
