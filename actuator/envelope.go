@@ -88,8 +88,8 @@ func wholeCPUs(c float64) bool { return c >= 1-slack && math.Abs(c-math.Round(c)
 // unset removes the settings, other than the amount, that the loop made on a knob that it no longer
 // moves.
 func (l *lending) unset(h *managed) {
-	if h.can.Settle == nil || h.entry == nil {
-		return
+	if h.can.Quick == nil || h.can.Settle == nil || h.entry == nil {
+		return // no loop moves it: what it sets beside the amount belongs to that amount
 	}
 	if err := h.can.Settle(); err != nil {
 		l.logger.Warn("take back burst and weight", "workload", h.Workload, "err", err)

@@ -108,6 +108,9 @@ func TestAPlanRaisesByWhatTheHostHasFreeToo(t *testing.T) {
 	if r := set(600, 700); r.Status != trimtab.Written {
 		t.Errorf("%+v", r)
 	}
+	if high := strings.TrimSpace(content(t, c.root, "a/memory.high")); high != strconv.Itoa(656*mib+256*1024) {
+		t.Errorf("after the plan the soft edge is %s", high)
+	}
 	if r := set(700, 1100); r.Status != trimtab.Refused || !strings.Contains(r.Reason, "free memory") {
 		t.Errorf("%+v", r)
 	}

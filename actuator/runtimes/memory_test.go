@@ -316,6 +316,25 @@ func TestARestoreAfterAKillPutsTheProgramBack(t *testing.T) {
 	})
 }
 
+func TestAProgramKeepsWhatItWasToldUntilTheRestore(t *testing.T) {
+	i := imitate(t)
+	i.limit = 5e8
+	id := trimtab.KnobID{Pool: "p", Host: "h", Workload: "w", Resource: trimtab.Memory}
+	a, err := actuator.Open(t.Context(), actuator.Config{Host: "h", Pool: "p", Dir: t.TempDir(), Reopen: i.reopen,
+		Targets: []actuator.Target{{KnobID: id, Knob: i.open().Memory, Min: 1 << 20, Max: 1 << 40, Mode: trimtab.Act}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := a.Handle(t.Context(), &trimtab.Plan{Pool: "p", Epoch: 1, Sequence: 1, Step: 1, Last: true, Time: time.Now(), Capacity: 1, Lease: 60, Capacities: map[string]float64{trimtab.Memory: 1 << 40},
+		Actions: []trimtab.Action{{KnobID: id, Expect: a.Holding().Targets[0].Now, Set: trimtab.Units(300 << 20), Mode: trimtab.Act}}})
+	if o.Refused != "" || o.Results[0].Status != trimtab.Written || i.limit >= 3e8 {
+		t.Errorf("after the plan it has %v: %+v", i.limit, o)
+	}
+	if err := a.Close(t.Context()); err != nil || i.limit != 5e8 {
+		t.Errorf("after the restore it has %v: %v", i.limit, err)
+	}
+}
+
 func TestARestoreLeavesAnEndedProgramAloneAndSaysWhatItCannotReach(t *testing.T) {
 	i := imitate(t)
 	k := i.open()

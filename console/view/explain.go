@@ -91,7 +91,9 @@ func (m *moment) decision(e *Explanation, s *state, row *Row) {
 	held, isHeld := m.plans.heldNow(s)
 	switch {
 	case row.Decision != nil:
-		e.fill(row.Decision.shown(m.now, m.round))
+		if e.fill(row.Decision.shown(m.now, m.round)); s.MemoryAlone && s.Target == 0 {
+			e.Effect = nil // of a performance that nobody measures
+		}
 	case !s.declared:
 		e.Decision = "none: found in the spans, not in the configuration; add it under workloads to plan for it"
 	case s.Mode == trimtab.Off:

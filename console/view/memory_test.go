@@ -86,6 +86,11 @@ func TestTheStateOfMemoryThatIsPlannedAloneIsThatOfItsNeed(t *testing.T) {
 	if e, _ := v.Explain("cache", 0, noon); e.Decision != "hold: its limit is what it needs, and the margin" {
 		t.Error(e.Decision)
 	}
+	v.Observe(&trimtab.Plan{Pool: "cpu", Epoch: 1, Sequence: 1, Time: noon, Actions: []trimtab.Action{
+		{KnobID: trimtab.KnobID{Pool: "cpu", Host: "h", Workload: "cache", Instance: "a", Resource: trimtab.Memory}, Expect: trimtab.Units(100 * mib), Set: trimtab.Units(90 * mib), Mode: trimtab.Act}}})
+	if e, _ := v.Explain("cache", 0, noon); e.Changed != trimtab.Memory || e.Effect != nil {
+		t.Errorf("%q, %+v", e.Changed, e.Effect)
+	}
 }
 
 func TestAChangeOfMemoryIsSaidOfMemoryAlsoBesideCPU(t *testing.T) {

@@ -363,7 +363,7 @@ func (v *visit) knob(subject, kind string, t actuator.Target) {
 		v.failed("knob", subject, err, adviceOf(kind, missingKnob(err)))
 		return
 	}
-	text := "holds " + view.Amount(held) + "; trimtab may set it"
+	text := "holds " + view.AmountIn(held, t.Resource) + "; trimtab may set it"
 	if err := t.Knob.MayWrite(v.ctx); err != nil {
 		level := FoundBad
 		if t.Mode != trimtab.Act {
@@ -373,7 +373,7 @@ func (v *visit) knob(subject, kind string, t actuator.Target) {
 		if errors.Is(err, trimtab.ErrRefused) {
 			advice = "Delegate=yes in the unit, or force: true in the knob"
 		}
-		v.add("knob", subject, level, fmt.Sprintf("holds %s; trimtab may not set it: %v", view.Amount(held), err), adviceOf(kind, advice))
+		v.add("knob", subject, level, fmt.Sprintf("holds %s; trimtab may not set it: %v", view.AmountIn(held, t.Resource), err), adviceOf(kind, advice))
 		return
 	}
 	v.add("knob", subject, FoundOK, text, "")

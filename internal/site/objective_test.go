@@ -161,3 +161,21 @@ func TestAWorkloadThatIsOnlyWatchedNeedsNoSLO(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Of a workload whose memory alone is planned neither load nor performance is missing, unless it has an SLO.
+func TestMemoryAloneIsKnownToAnalyzerAndConsole(t *testing.T) {
+	cfg, err := config.Parse("alone.yaml", []byte("pool: {cpu: 8}\nworkloads:\n  - {name: a, mode: act, knob: {cgroup: a, memory: {max: 4GiB}}}\n  - {name: b, slo: {latency: 1s, fraction: 0.9}, knob: {cgroup: b, memory: {max: 4GiB}}}\n  - {name: c, slo: {latency: 1s, fraction: 0.9}, knob: {cgroup: c, cpu: {max: 2}, memory: {max: 4GiB}}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := AnalyzerConfig(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := viewConfig(cfg)
+	for i, want := range []struct{ unasked, alone bool }{{true, true}, {false, true}, {false, false}} {
+		if a.Workloads[i].MemoryAlone != want.unasked || v.Workloads[i].MemoryAlone != want.alone {
+			t.Errorf("%s: %v, %v", v.Workloads[i].Name, a.Workloads[i].MemoryAlone, v.Workloads[i].MemoryAlone)
+		}
+	}
+}
