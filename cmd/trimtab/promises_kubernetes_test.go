@@ -92,12 +92,17 @@ func kubernetesPromises() map[string][]string {
 			"config.TestANamespaceIsEachOfItsWorkloadsWithAProposedSLOAndRecommendedOnly", "config.TestAWorkloadOfANamespaceThatIsDeclaredByNameKeepsItsDeclaration",
 			"config.TestANamespaceThatCannotBeLookedUpIsAWarningAndItsKeysAreCheckedAllTheSame", "internal/site.TestANamespaceIsFollowedItsSLOsAreProposedAndItGetsAdviceAndNoWrite",
 			"internal/doctor.TestTheCheckNamesTheWorkloadsOfANamespaceAndNoneOfThemIsAProblemOfTheFile", "analyzer.TestRequestsOfAWorkloadWhoseSLOIsOnlyProposedAreSummedUpAlsoAfterARestart"},
+		"36: a load that is measured as 0 lets go, to bounds, and what went comes back with the load or without knowledge; a load that is missing lets nothing go": {
+			"analyzer.TestPodsOfWhoseUseNothingIsToldLetGoAfterAWhileOfMeasuredZeroLoad", "analyzer.TestAMeasuredZeroOfLoadLetsGoWhatAWorkloadWithoutUseHolds",
+			"planner.TestWithoutLoadTheNumberOfPodsFallsToItsMinimumAndComesBackWithTheLoad",
+			"planner.TestWithoutLoadRequestsFallToTheirBoundInOneStepAndComeBackWithTheLoadOrWithoutKnowledge",
+			"internal/site.TestWithoutMeasuredUsePodsLetGoOnlyWhereTheirMinimumIsKnownToBeEnough"},
 	}
 }
 
 func TestEveryPromiseToAnOperatorOfKubernetesHasItsTests(t *testing.T) {
-	if n := len(kubernetesPromises()); n != 35 {
-		t.Errorf("%d sentences, want 35", n)
+	if n := len(kubernetesPromises()); n != 36 {
+		t.Errorf("%d sentences, want 36", n)
 	}
 	haveTests(t, kubernetesPromises())
 }
