@@ -97,12 +97,17 @@ func kubernetesPromises() map[string][]string {
 			"planner.TestWithoutLoadTheNumberOfPodsFallsToItsMinimumAndComesBackWithTheLoad",
 			"planner.TestWithoutLoadRequestsFallToTheirBoundInOneStepAndComeBackWithTheLoadOrWithoutKnowledge",
 			"internal/site.TestWithoutMeasuredUsePodsLetGoOnlyWhereTheirMinimumIsKnownToBeEnough"},
+		"37: DaemonSets are sized and Rollouts of Argo sized and scaled as other workloads are, and nothing of a Rollout falls while it runs": {
+			knobs + "TestThePodsOfADaemonSetAreResizedByTheirRequests", knobs + "TestARolloutIsScaledAndItsPodsAreResizedAndNothingFallsWhileItRuns",
+			"internal/kube.TestPodsOfADaemonSetAndOfARolloutAreThoseOfTheirWorkloadAndItsRolloutIsSeen",
+			"internal/kube.TestAnAutoscalerOfARolloutIsItsOwnAndOneOfADeploymentOfTheNameIsNot",
+			"config.TestDaemonSetsAndRolloutsAreNamedAndADaemonSetHasNoNumber"},
 	}
 }
 
 func TestEveryPromiseToAnOperatorOfKubernetesHasItsTests(t *testing.T) {
-	if n := len(kubernetesPromises()); n != 36 {
-		t.Errorf("%d sentences, want 36", n)
+	if n := len(kubernetesPromises()); n != 37 {
+		t.Errorf("%d sentences, want 37", n)
 	}
 	haveTests(t, kubernetesPromises())
 }

@@ -45,9 +45,9 @@ func DueSince(s *Allocation, fits string, fit bool) string {
 	return fits
 }
 
-// unasked reports whether its load is measured as 0.
+// unasked reports whether its load is measured as 0, and that decides what its reservations are.
 func unasked(s *Allocation) bool {
-	return s.Status.Free && s.Estimate.Fallback == codes.ByIdleness && s.Estimate.Hold == nil
+	return s.Status.Free && s.Aim.Kept == "" && s.Estimate.Fallback == codes.ByIdleness && s.Estimate.Hold == nil
 }
 
 // Unknown reports whether nothing was known of the workload for a time.
