@@ -49,6 +49,9 @@ type Workload struct {
 	Learner func() learn.Learner
 	// Observe: its requests are summed up as those of a discovered one, since its SLO is only proposed.
 	Observe bool
+	// RestAfter is for how long it must have had no load until its minimum is enough, also where its use
+	// is not measured; 0: as soon as that shows it, and only then.
+	RestAfter time.Duration
 	// Forecaster makes the load's forecaster; nil: Config.Forecaster.
 	Forecaster func() forecast.Forecaster
 	// Queue: performance is a fraction of requests, and use is measured in the unit of Resource.

@@ -31,6 +31,8 @@ type samples struct {
 	loadFrom, perfFrom string
 	// sawLoad and sawPerformance are the times of the latest known values.
 	sawLoad, sawPerformance time.Time
+	// noLoad is since when each report has a measured load of 0; zero: the latest one has not.
+	noLoad time.Time
 }
 
 func newSamples(c *Config, w *Workload) samples {
@@ -41,6 +43,9 @@ func newSamples(c *Config, w *Workload) samples {
 // observe keeps a sample of the workload, and reports whether it has a value.
 func (m *samples) observe(s *trimtab.Sample) bool {
 	if s.Missing != "" {
+		if s.Quantity == quantity.Load {
+			m.noLoad = time.Time{}
+		}
 		if old := m.missing[s.Quantity]; old == nil || s.Time.After(old.Time) || s.Time.Equal(old.Time) && s.Missing > old.Missing {
 			m.missing[s.Quantity] = s
 		}
@@ -75,6 +80,12 @@ func (m *samples) report(r *report.Report) {
 	m.loadFrom, m.perfFrom = cmp.Or(r.LoadFrom, m.spec.LoadFrom), cmp.Or(r.PerfFrom, m.spec.PerformanceFrom)
 	if r.Load != nil {
 		m.sawLoad = r.LoadAt
+	}
+	switch {
+	case r.Load == nil || *r.Load != 0:
+		m.noLoad = time.Time{}
+	case m.noLoad.IsZero():
+		m.noLoad = r.LoadAt
 	}
 	if r.Performance != nil {
 		m.sawPerformance = r.PerfAt
@@ -192,10 +203,14 @@ func (m *samples) stale(now, t time.Time) bool {
 	return now.Sub(t) > m.staleAfter(quantity.Performance)
 }
 
-// idle reports whether a source outside the workload reports load 0.
-func (m *samples) idle(now time.Time) bool {
+// idle returns since when a source outside the workload has reported load 0, without a gap; zero: it
+// does not.
+func (m *samples) idle(now time.Time) time.Time {
 	s, lack := m.fresh(quantity.Load, now), m.missing[quantity.Load]
-	return m.spec.LoadFrom == FromPrometheus && s != nil && s.Value == 0 && (lack == nil || !lack.Time.After(s.Time))
+	if m.spec.LoadFrom != FromPrometheus || s == nil || s.Value != 0 || lack != nil && lack.Time.After(s.Time) {
+		return time.Time{}
+	}
+	return m.noLoad
 }
 
 // spare reports whether the workload leaves much of the first resource unused, by samples of its

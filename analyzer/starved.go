@@ -7,6 +7,7 @@ import (
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/analyzer/learn/declared"
+	"github.com/trimtab/trimtab/codes"
 	"github.com/trimtab/trimtab/quantity"
 )
 
@@ -20,7 +21,8 @@ import (
 //	starved    use >= 0.9 of its allocation and it waits, for at least 3 s; it ends after 3 s
 //	           without that, or once it surely does not wait: throttled is measured as < 0.1,
 //	           and nothing else shows a wait
-//	idle       load is measured as 0, and use <= 0.02 cores over the last minute
+//	idle       load is measured as 0, and use <= 0.02 cores of each instance over the last minute;
+//	           or load alone for RestAfter, where use is not measured
 //
 // waited is the number of seconds per second for which its threads waited for a CPU, added up over
 // all threads. queued is the number of connections that wait to be accepted.
@@ -45,8 +47,8 @@ const (
 	// maxStarved is the longest time that is counted. maxUntold is for how long in a row it may be
 	// unknown whether the workload waits.
 	starvedLeast, maxStarved, maxUnreported = 3 * time.Second, 10 * time.Minute, 10 * time.Second
-	// idleFor is how long a workload must be idle, using at most idleCores, which is what an idle
-	// runtime uses.
+	// idleFor is how long a workload must be idle, each instance using at most idleCores, which is what
+	// an idle runtime uses.
 	idleFor   = time.Minute
 	idleCores = 0.02
 	// hungry is the guess by which fraction of its allocation a workload needs more for each second
@@ -57,7 +59,7 @@ const (
 // Fallbacks that need no declaration: see standIn.
 const (
 	ByStarvation = "starvation"
-	ByIdleness   = "no load"
+	ByIdleness   = codes.ByIdleness
 )
 
 // mayWait returns for how many seconds per second all arriving requests may wait in total without
@@ -139,16 +141,25 @@ func (w *workload) starved(now time.Time) (long time.Duration, had float64) {
 	return min(long, maxStarved), had
 }
 
-// idle reports whether a source outside the workload reports load 0, and it uses no CPU.
+// idle reports whether a source outside the workload reports load 0, and it uses no CPU, as far as
+// that is measured.
 func (w *workload) idle(now time.Time) bool {
-	n := len(w.queueing.used)
-	if !w.samples.idle(now) || n == 0 || now.Sub(w.queueing.used[n-1].to) > w.samples.staleAfter(quantity.Usage) {
+	since, n := w.samples.idle(now), len(w.queueing.used)
+	switch {
+	case since.IsZero() || now.Sub(since) < w.spec.RestAfter:
+		return false
+	case n == 0:
+		return w.spec.RestAfter > 0
+	case now.Sub(w.queueing.used[n-1].to) > w.samples.staleAfter(quantity.Usage):
 		return false
 	}
 	to := w.queueing.used[n-1].to
 	cores, known := w.queueing.use(to.Add(-idleFor), to)
-	return known && cores <= idleCores
+	return known && cores <= idleCores*w.copies()
 }
+
+// copies returns the number of its instances, at least 1.
+func (w *workload) copies() float64 { return float64(max(1, w.held.Instances())) }
 
 // inferred returns a fallback from the kernel's measurements: a starved workload may be raised, and
 // an idle one needs its minimum.
@@ -161,8 +172,8 @@ func (w *workload) inferred(now time.Time, hold *trimtab.Held) standIn {
 		if long, had := w.starved(now); long > 0 {
 			name, amount = ByStarvation, had*(1+math.Min(hungry*long.Seconds(), mostHungry))
 		}
-	} else if w.last.Performance == nil && w.idle(now) {
-		name, amount = ByIdleness, math.Max(w.spec.Min, idleCores)
+	} else if (w.last.Performance == nil || w.loadToCome() == 0) && w.idle(now) {
+		name, amount = ByIdleness, math.Max(w.spec.Min, idleCores)*w.copies()
 	}
 	d, load := declared.Demand{Amount: math.Min(amount, w.held.most()), Target: w.spec.Target}, 0.0
 	if name == ByStarvation {

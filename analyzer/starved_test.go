@@ -3,6 +3,7 @@ package analyzer
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/trimtab/trimtab"
 	"github.com/trimtab/trimtab/quantity"
@@ -105,5 +106,68 @@ func TestAMeasuredZeroOfLoadLetsGoWhatAWorkloadWithoutUseHolds(t *testing.T) {
 		if e == nil || e.Hold == nil {
 			t.Errorf("%s: %+v: want that it is held", name, e)
 		}
+	}
+}
+
+// rests plays pods by PromQL, of whose use nothing is told, that have no load from the first minute on.
+// after plays the seconds from 400 on.
+func rests(t *testing.T, enough bool, after func(k int, load *trimtab.Sample)) (e *trimtab.Estimate) {
+	t.Helper()
+	a := queueAnalyzer(t, FromPrometheus)
+	if enough {
+		a.find("w").spec.RestAfter = 5 * time.Minute
+	}
+	pods := &trimtab.Holding{Host: "h", Time: at(0), Epoch: 1}
+	for _, name := range []string{"1", "2"} {
+		pods.Targets = append(pods.Targets, trimtab.KnobState{KnobID: trimtab.KnobID{Host: "h", Workload: "w", Instance: name, Resource: trimtab.CPU}, Knob: name, Now: trimtab.Units(0.5), Since: at(0), Min: 0.01, Max: 4})
+	}
+	a.Step(at(0), pods)
+	for k := range 500 {
+		now := at(k + 1)
+		if k%5 != 4 {
+			continue
+		}
+		load := &trimtab.Sample{Workload: "w", Quantity: quantity.Load, Source: "prometheus", Time: now, Window: 5}
+		p := &trimtab.Sample{Workload: "w", Quantity: quantity.Performance, Source: "prometheus", Time: now, Window: 5, Missing: "no value"}
+		if k < 60 {
+			load.Value = 5
+		}
+		if k >= 400 && after != nil {
+			after(k, load)
+		}
+		if load.Value > 0 {
+			p.Value, p.Missing = 1, ""
+		}
+		a.Step(now, load)
+		a.Step(now, p)
+		e = last(e, a.Step(now.Add(600e6), nil))
+	}
+	return e
+}
+
+func TestPodsOfWhoseUseNothingIsToldLetGoAfterAWhileOfMeasuredZeroLoad(t *testing.T) {
+	e := rests(t, true, nil)
+	if e == nil || e.Hold != nil || e.Curve == nil || e.Fallback != ByIdleness {
+		t.Fatalf("%+v: want no hold", e)
+	}
+	if need := e.Curve.Least(1, 0.95, func(b trimtab.Band) float64 { return b.Mean }); need > 0.05 {
+		t.Errorf("without load two pods need %v", need)
+	}
+	missing := func(k int, s *trimtab.Sample) { s.Value, s.Missing = 0, "the target is down" }
+	for name, e := range map[string]*trimtab.Estimate{
+		"its minimum is not known to be enough": rests(t, false, nil),
+		"its load is missing":                   rests(t, true, missing),
+		"its load was missing once": rests(t, true, func(k int, s *trimtab.Sample) {
+			if k < 405 {
+				missing(k, s)
+			}
+		}),
+	} {
+		if e == nil || e.Hold == nil || e.Fallback == ByIdleness {
+			t.Errorf("%s: %+v: want that it is held", name, e)
+		}
+	}
+	if e := rests(t, true, func(_ int, s *trimtab.Sample) { s.Value = 5 }); e == nil || e.Fallback != "" || e.Hold != nil || e.Load.Now != 5 {
+		t.Errorf("with a load that came back: %+v", e)
 	}
 }

@@ -14,6 +14,9 @@ const RefusedAttribute = "trimtab.gate.refused"
 // MostImportant is the class of requests that an objective protects, by its name at the gate.
 const MostImportant = "critical"
 
+// ByIdleness is the fallback (trimtab.Estimate.Fallback) of a workload whose load is measured as 0.
+const ByIdleness = "no load"
+
 // CauseKind is what started a round.
 type CauseKind string
 

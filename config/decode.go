@@ -227,9 +227,9 @@ func (d *decoder) structure(path string, n ast.Node, v reflect.Value) {
 		case lastOf(path) == "slo" && percentile(name) != "":
 			d.meant[join(path, "latency")], d.meant[join(path, "fraction")] = true, true
 			d.report(at, fmt.Sprintf("unknown key %q%s", clip(name), within(path)), "write latency: 200ms, fraction: "+percentile(name))
-		case lastOf(path) == "kubernetes" && (name == "daemonset" || name == "cronjob" || name == "job" || name == "pod"):
+		case lastOf(path) == "kubernetes" && (name == "cronjob" || name == "job" || name == "pod"):
 			d.meant[join(path, "deployment")] = true
-			d.report(at, fmt.Sprintf("unknown key %q%s", clip(name), within(path)), "trimtab changes Deployments and StatefulSets: write deployment: NAME, or statefulset: NAME")
+			d.report(at, fmt.Sprintf("unknown key %q%s", clip(name), within(path)), "trimtab changes Deployments, StatefulSets, DaemonSets and Rollouts of Argo: write deployment: NAME, statefulset: NAME, daemonset: NAME or rollout: NAME")
 		case path == "planning" && name == "exploration":
 			d.report(at, "planning.exploration is gone: trials of other amounts found nothing that changed what services get", "leave it out: what services need is learnt from how they do")
 		default:

@@ -52,6 +52,10 @@ type KubernetesTarget struct {
 	Deployment string `yaml:"deployment"`
 	// Name of a StatefulSet.
 	StatefulSet string `yaml:"statefulset"`
+	// Name of a DaemonSet: the sizes of its pods are one for all nodes, and their number is that of nodes.
+	DaemonSet string `yaml:"daemonset"`
+	// Name of a Rollout of Argo.
+	Rollout string `yaml:"rollout"`
 	// Labels of workloads, in match.kubernetes without deployment and statefulset: only those that have them. Left out: all of the namespace.
 	Selector map[string]string `yaml:"selector"`
 	// Container of its pods. Left out: the only one.
@@ -68,12 +72,43 @@ const (
 	RequestsFollow = "follow"
 )
 
+// kinds are the kinds of workloads, with where each is named.
+func (t *KubernetesTarget) kinds() []kindOf {
+	return []kindOf{{"Deployment", &t.Deployment}, {"StatefulSet", &t.StatefulSet}, {"DaemonSet", &t.DaemonSet}, {"Rollout", &t.Rollout}}
+}
+
+// kindOf is a kind of workloads, and the name of one.
+type kindOf struct {
+	kind string
+	name *string
+}
+
+// key is that of the file.
+func (k kindOf) key() string { return strings.ToLower(k.kind) }
+
 // Workload returns kind and name; "" where it has none.
 func (t *KubernetesTarget) Workload() (kind, name string) {
-	if t.StatefulSet != "" {
-		return "StatefulSet", t.StatefulSet
+	for _, k := range t.kinds() {
+		if *k.name != "" {
+			return k.kind, *k.name
+		}
 	}
-	return "Deployment", t.Deployment
+	return "Deployment", ""
+}
+
+// Kinds lists the kinds of workloads that are named.
+func (c *Config) Kinds() (all []string) {
+	for i := range c.Workloads {
+		w := &c.Workloads[i]
+		for _, t := range []*KubernetesTarget{w.Match.Kubernetes, w.Knob.Kubernetes} {
+			if t != nil {
+				kind, _ := t.Workload()
+				all = append(all, kind)
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // path is NAMESPACE/KIND/NAME.
@@ -94,10 +129,13 @@ func (t *KubernetesTarget) spans() map[string]Values {
 // podPattern matches the names of the pods of the workload, and of no other whose name
 // begins with its name.
 func (t *KubernetesTarget) podPattern() string {
-	_, name := t.Workload()
-	if t.StatefulSet != "" {
+	switch kind, name := t.Workload(); kind {
+	case "StatefulSet":
 		return regexp.QuoteMeta(name) + "-[0-9]+"
+	case "DaemonSet":
+		return regexp.QuoteMeta(name) + "-[a-z0-9]{5}"
 	}
+	_, name := t.Workload()
 	return regexp.QuoteMeta(name) + "-[a-z0-9]+-[a-z0-9]+"
 }
 
@@ -208,21 +246,29 @@ func (t *KubernetesTarget) check(v *validator, where string) {
 	if t == nil {
 		return
 	}
+	var named, keys []string
+	for _, k := range t.kinds() {
+		keys = append(keys, where+"."+k.key())
+		if *k.name != "" {
+			named = append(named, k.key())
+			v.dns(where+"."+k.key(), *k.name)
+		}
+	}
 	switch {
 	case t.Namespace == "":
 		v.fail(where, "kubernetes has no namespace", "write namespace: default, or that of the workload")
-	case t.Deployment == "" && t.StatefulSet == "" && v.lost(where+".deployment", where+".statefulset"):
-	case t.Deployment == "" && t.StatefulSet == "":
+	case len(named) == 0 && v.lost(keys...):
+	case len(named) == 0:
 		v.fail(where, "kubernetes names no workload", "write deployment: NAME, or statefulset: NAME; or leave the name of the workload out, for all of the namespace")
 	case len(t.Selector) > 0:
-		v.fail(where+".selector", "selector chooses among all workloads of a namespace", "remove it, or the name of the workload with deployment and statefulset")
-	case t.Deployment != "" && t.StatefulSet != "":
-		v.fail(where+".statefulset", "kubernetes has both a deployment and a statefulset", "one workload is one of them: remove one")
+		v.fail(where+".selector", "selector chooses among all workloads of a namespace", "remove it, or the names of the workload")
+	case len(named) > 1:
+		v.fail(where+"."+named[1], fmt.Sprintf("kubernetes has both a %s and a %s", named[0], named[1]), "one workload is one of them: remove one")
 	}
 	if all := []string{"", RequestsKeep, RequestsFollow}; !slices.Contains(all, t.Requests) {
 		v.fail(where+".requests", fmt.Sprintf("unknown requests %q", clip(t.Requests)), suggest(t.Requests, all[1:]))
 	}
-	for key, name := range map[string]string{"namespace": t.Namespace, "deployment": t.Deployment, "statefulset": t.StatefulSet, "container": t.Container} {
+	for key, name := range map[string]string{"namespace": t.Namespace, "container": t.Container} {
 		if name != "" {
 			v.dns(where+"."+key, name)
 		}
@@ -265,6 +311,9 @@ func (k *Knob) checkClusterKnob(v *validator, where string) {
 		if name != trimtab.Replicas {
 			v.fail(v.keyOf(where, name), fmt.Sprintf("a kubernetes knob has no %s", clip(name)), "it turns cpu, memory and resources: {replicas: …}")
 		}
+	}
+	if _, number := k.Resources[trimtab.Replicas]; k.Kubernetes.DaemonSet != "" && (number || k.Replicas != nil) {
+		v.fail(where, "a DaemonSet has a pod on each node, and no number that can be set", "remove replicas")
 	}
 	if k.Interface != nil {
 		v.fail(where+".interface", "a kubernetes knob has no interface", "remove it")

@@ -51,8 +51,10 @@ type namespaces struct {
 func (v namespaces) whole(w *Workload, at string) bool {
 	t := w.Match.Kubernetes
 	return t != nil && t.Namespace != "" && !v.has(at+".name") && !v.lost(at+".name") &&
-		!v.has(at+".match.kubernetes.deployment") && !v.has(at+".match.kubernetes.statefulset") &&
-		!v.lost(at+".match.kubernetes.deployment", at+".match.kubernetes.statefulset")
+		!slices.ContainsFunc(t.kinds(), func(k kindOf) bool {
+			key := at + ".match.kubernetes." + k.key()
+			return v.has(key) || v.lost(key)
+		})
 }
 
 // expand looks the members up. Where a namespace has several, the list in the tree then has its entry
@@ -127,7 +129,7 @@ func (v *namespaces) members(w *Workload, at string) (all []*Member) {
 		}
 	}
 	if len(all) == 0 {
-		all = append(all, &Member{Name: "any", standIn: true})
+		all = append(all, &Member{Kind: "Deployment", Name: "any", standIn: true})
 	}
 	return all
 }
@@ -135,10 +137,10 @@ func (v *namespaces) members(w *Workload, at string) (all []*Member) {
 // name makes the target that of a member.
 func (t *KubernetesTarget) name(m *Member) {
 	t.Selector, t.Container = nil, cmp.Or(t.Container, m.Container)
-	if m.Kind == "StatefulSet" {
-		t.StatefulSet = m.Name
-	} else {
-		t.Deployment = m.Name
+	for _, k := range t.kinds() {
+		if k.kind == m.Kind {
+			*k.name = m.Name
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -133,6 +134,33 @@ func TestANamespaceThatCannotBeLookedUpIsAWarningAndItsKeysAreCheckedAllTheSame(
 			if _, err := loadNamespace(t, workload, m); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: want %q, got %v", workload, want, err)
 			}
+		}
+	}
+}
+
+func TestDaemonSetsAndRolloutsAreNamedAndADaemonSetHasNoNumber(t *testing.T) {
+	const entry = "  - {name: a, slo: {latency: 1s, fraction: 0.9}, load: 'sum(rate(requests{$match}[1m]))', match: {kubernetes: {namespace: shop, %s}}, knob: {cpu: {max: 2}%s}}\n"
+	for name, want := range map[string]string{
+		"daemonset: a": `namespace="shop",pod=~"a-[a-z0-9]{5}"`, "rollout: a": `namespace="shop",pod=~"a-[a-z0-9]+-[a-z0-9]+"`,
+	} {
+		c, err := loadNamespace(t, fmt.Sprintf(entry, name, ""), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := c.Workloads[0]
+		kind, of := w.Knob.Kubernetes.Workload()
+		query, _ := w.Match.Expand(w.Load)
+		if key, _, _ := strings.Cut(name, ":"); !strings.EqualFold(kind, key) || of != "a" || !strings.Contains(query, want) || w.Match.Spans["k8s."+key+".name"] == nil || !slices.Equal(c.Kinds(), []string{kind}) {
+			t.Errorf("%s: %s %s, %s, %v", name, kind, of, query, w.Match.Spans)
+		}
+	}
+	for _, bad := range [][]string{
+		{"daemonset: a", ", replicas: {min: 1, max: 3}", "a DaemonSet has a pod on each node"},
+		{"deployment: a, rollout: a", "", "kubernetes has both a deployment and a rollout"},
+		{"rollout: A_b", "", "is no name of Kubernetes"},
+	} {
+		if _, err := loadNamespace(t, fmt.Sprintf(entry, bad[0], bad[1]), nil); err == nil || !strings.Contains(err.Error(), bad[2]) {
+			t.Errorf("%v: %v", bad, err)
 		}
 	}
 }

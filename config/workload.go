@@ -120,7 +120,7 @@ type Servpod struct {
 type Match struct {
 	// Resource attributes of its spans, each with one value or a list of values; all must match. Left out: service.name is the workload's name.
 	Spans map[string]Values `yaml:"spans"`
-	// The workload in a Kubernetes cluster. Spans are then found by k8s.namespace.name and k8s.deployment.name or k8s.statefulset.name, $match stands for the labels of its pods, and a knob with bounds and no location of its own sets its limits. With namespace alone, and perhaps selector, in an entry without a name: each Deployment and StatefulSet of the namespace that has no entry of its own is such a workload, named NAMESPACE/NAME, as they come and go; trimtab recommends, and proposes the slo where there is none.
+	// The workload in a Kubernetes cluster. Spans are then found by k8s.namespace.name and k8s.deployment.name (k8s.statefulset.name, k8s.daemonset.name, k8s.rollout.name), $match stands for the labels of its pods, and a knob with bounds and no location of its own sets its limits. With namespace alone, and perhaps selector, in an entry without a name: each Deployment and StatefulSet of the namespace that has no entry of its own is such a workload, named NAMESPACE/NAME, as they come and go; trimtab recommends, and proposes the slo where there is none.
 	Kubernetes *KubernetesTarget `yaml:"kubernetes"`
 	// Labels of its metrics; $match in a query stands for them.
 	Prometheus map[string]string `yaml:"prometheus"`

@@ -146,6 +146,7 @@ func (r *decision) guard(resource int) {
 			continue
 		}
 		allocations = append(allocations, s)
+		allocation.Regain(s, r.now, p.cfg.HoldFor())
 		if s.Aim.Kept != "" { // the capacity that it takes back is not free for others
 			g.Spare -= s.Returns()
 		}
@@ -198,7 +199,7 @@ func side(s *allocation.Allocation) int {
 // fallback returns the amount up to which a workload without a good estimate may be raised: its
 // declared default after HoldRounds rounds, else 0.
 func (r *decision) fallback(s *allocation.Allocation) float64 {
-	if s.Knobs[0].Held.Problem != "" || r.now.Sub(s.Fresh) < time.Duration(r.planner.cfg.HoldRounds)*r.planner.cfg.Round || s.Knobs.Unlimited() {
+	if !allocation.Unknown(s, r.now, r.planner.cfg.HoldFor()) {
 		return 0
 	}
 	return s.Knobs.Effective(func(i *instances.Instance) float64 { return min(s.State.Default, i.High) })

@@ -84,7 +84,7 @@ func (r hosting) shares(all []*sharedHost) {
 			case ok:
 				m.in.Hosted = instances.Hosted{Aim: b.part(m, share), Capped: capped}
 			case what == shift.Fits && m.in.Held.Reserves:
-				m.in.Aim = m.in.Before()
+				m.in.Aim = allocation.Due(m.of, m.in)
 			}
 		}
 	}
@@ -98,7 +98,7 @@ func (r hosting) shares(all []*sharedHost) {
 		s.Overload.End() // its turn in an overload of a single host is over
 		s.Aim.Solved, s.Aim.Served, s.Aim.Stays, s.Aim.ByHost = true, true, true, true
 		s.Aim.Units, s.Aim.Divided = policy.UpUnits(s.Now, s.Resource.Unit), what != shift.Fits
-		s.Aim.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
+		s.Aim.Binding = trimtab.Binding{Kind: codes.BindingIdle, Detail: allocation.DueSince(s, detail, what == shift.Fits)}
 		if what == shift.Chosen {
 			s.Aim.Binding.Kind = codes.BindingHost
 		}

@@ -49,7 +49,7 @@ func watchAs(t *testing.T, s *kubetest.Server, user string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	view := kube.Watch(t.Context(), client, []string{"shop"}, nil)
+	view := kube.Watch(t.Context(), client, []string{"shop"}, nil, kube.DaemonSet, kube.Rollout)
 	t.Cleanup(func() {
 		if err := view.Close(); err != nil {
 			t.Error(err)

@@ -155,7 +155,7 @@ func (s *Scale) Effective(ctx context.Context) (trimtab.Amount, error) {
 		return trimtab.Amount{}, err
 	}
 	asked, there := s.replicas(w), w.Status.Replicas
-	behind := w.Status.ObservedGeneration < w.Generation || s.behind(w)
+	behind := int64(w.Status.ObservedGeneration) < w.Generation || s.behind(w)
 	switch {
 	case behind && s.wrote != nil:
 		return trimtab.Units(float64(s.wrote.before)), nil
@@ -208,7 +208,7 @@ func (s *Scale) floor(ctx context.Context, w *kube.Workload) (least int64, why s
 	if c == nil {
 		return s.leaves(ctx, w, now)
 	}
-	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // not observed yet: our change
+	own := s.wrote != nil && int64(w.Status.ObservedGeneration) < w.Generation // not observed yet: our change
 	if why := c.Rollout(w); why != "" && !own {
 		return now, why, nil
 	}

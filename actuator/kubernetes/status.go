@@ -95,7 +95,7 @@ func (s *Scale) Status(ctx context.Context) *trimtab.KnobStatus {
 	if err != nil || c == nil {
 		return nil
 	}
-	own := s.wrote != nil && w.Status.ObservedGeneration < w.Generation // not observed yet: our change
+	own := s.wrote != nil && int64(w.Status.ObservedGeneration) < w.Generation // not observed yet: our change
 	out := &trimtab.KnobStatus{Starts: map[string]float64{}, Rollout: !own && c.Rollout(w) != "", Note: s.leaving.note(s)}
 	asks := map[string]float64{"pods": 1, "count/pods": 1}
 	for _, resource := range []string{trimtab.CPU, trimtab.Memory} {

@@ -198,6 +198,9 @@ func (h *History) Floor(loads Loads) float64 {
 	return most
 }
 
+// Instances returns the number of instances whose knob can be read.
+func (h *History) Instances() int { return h.part(nil, func(*instance, float64) {}) }
+
 // part calls f for each instance whose knob can be read, with the inverse of its share of the load,
 // and returns the number of these instances.
 func (h *History) part(loads Loads, f func(in *instance, parts float64)) (n int) {

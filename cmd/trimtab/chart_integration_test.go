@@ -148,9 +148,9 @@ func TestTheChartRendersForEverySetOfValuesAndRefusesAMisspeltOne(t *testing.T) 
 // excess says what a Role allows that no mode needs; "": nothing.
 func excess(role map[string]any) string {
 	allowed := []string{"create configmaps", "get configmaps", "update configmaps", "patch pods/resize", "patch configmaps", "create events", "patch events", "patch verticalpodautoscalers/status",
-		"get deployments/scale", "patch deployments/scale", "get statefulsets/scale", "patch statefulsets/scale",
+		"get deployments/scale", "patch deployments/scale", "get statefulsets/scale", "patch statefulsets/scale", "get rollouts/scale", "patch rollouts/scale",
 		"get prometheusservicelevels", "get servicelevelobjectives", "get slos", "list slis", "list datasources"}
-	for _, looked := range []string{"pods", "resourcequotas", "limitranges", "deployments", "statefulsets", "replicasets", "horizontalpodautoscalers", "poddisruptionbudgets", "scaledobjects", "verticalpodautoscalers", "nodes"} {
+	for _, looked := range []string{"pods", "resourcequotas", "limitranges", "deployments", "statefulsets", "daemonsets", "rollouts", "replicasets", "horizontalpodautoscalers", "poddisruptionbudgets", "scaledobjects", "verticalpodautoscalers", "nodes"} {
 		allowed = append(allowed, "get "+looked, "list "+looked, "watch "+looked)
 	}
 	rules, _ := role["rules"].([]any)

@@ -92,12 +92,22 @@ func kubernetesPromises() map[string][]string {
 			"config.TestANamespaceIsEachOfItsWorkloadsWithAProposedSLOAndRecommendedOnly", "config.TestAWorkloadOfANamespaceThatIsDeclaredByNameKeepsItsDeclaration",
 			"config.TestANamespaceThatCannotBeLookedUpIsAWarningAndItsKeysAreCheckedAllTheSame", "internal/site.TestANamespaceIsFollowedItsSLOsAreProposedAndItGetsAdviceAndNoWrite",
 			"internal/doctor.TestTheCheckNamesTheWorkloadsOfANamespaceAndNoneOfThemIsAProblemOfTheFile", "analyzer.TestRequestsOfAWorkloadWhoseSLOIsOnlyProposedAreSummedUpAlsoAfterARestart"},
+		"36: a load that is measured as 0 lets go, to bounds, and what went comes back with the load or without knowledge; a load that is missing lets nothing go": {
+			"analyzer.TestPodsOfWhoseUseNothingIsToldLetGoAfterAWhileOfMeasuredZeroLoad", "analyzer.TestAMeasuredZeroOfLoadLetsGoWhatAWorkloadWithoutUseHolds",
+			"planner.TestWithoutLoadTheNumberOfPodsFallsToItsMinimumAndComesBackWithTheLoad",
+			"planner.TestWithoutLoadRequestsFallToTheirBoundInOneStepAndComeBackWithTheLoadOrWithoutKnowledge",
+			"internal/site.TestWithoutMeasuredUsePodsLetGoOnlyWhereTheirMinimumIsKnownToBeEnough"},
+		"37: DaemonSets are sized and Rollouts of Argo sized and scaled as other workloads are, and nothing of a Rollout falls while it runs": {
+			knobs + "TestThePodsOfADaemonSetAreResizedByTheirRequests", knobs + "TestARolloutIsScaledAndItsPodsAreResizedAndNothingFallsWhileItRuns",
+			"internal/kube.TestPodsOfADaemonSetAndOfARolloutAreThoseOfTheirWorkloadAndItsRolloutIsSeen",
+			"internal/kube.TestAnAutoscalerOfARolloutIsItsOwnAndOneOfADeploymentOfTheNameIsNot",
+			"config.TestDaemonSetsAndRolloutsAreNamedAndADaemonSetHasNoNumber"},
 	}
 }
 
 func TestEveryPromiseToAnOperatorOfKubernetesHasItsTests(t *testing.T) {
-	if n := len(kubernetesPromises()); n != 35 {
-		t.Errorf("%d sentences, want 35", n)
+	if n := len(kubernetesPromises()); n != 37 {
+		t.Errorf("%d sentences, want 37", n)
 	}
 	haveTests(t, kubernetesPromises())
 }

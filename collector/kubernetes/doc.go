@@ -1,6 +1,7 @@
 // Package kubernetes finds the workload of a cluster that spans belong to.
 //
-//	k8s.deployment.name, k8s.statefulset.name   the name
+//	k8s.deployment.name, k8s.statefulset.name,
+//	k8s.daemonset.name, k8s.rollout.name        the name
 //	k8s.pod.uid, k8s.pod.name, k8s.pod.ip       the pod's owners
 //	service.name alone                          annotation, labels, then names, if only one fits
 //

@@ -31,7 +31,8 @@ func (n *Names) OfSpan(attrs []trimtab.Attr) (kube.Ref, error) {
 		return ""
 	}
 	namespace := of("k8s.namespace.name")
-	for _, direct := range []struct{ key, kind string }{{"k8s.deployment.name", kube.Deployment}, {"k8s.statefulset.name", kube.StatefulSet}} {
+	for _, direct := range []struct{ key, kind string }{{"k8s.deployment.name", kube.Deployment}, {"k8s.statefulset.name", kube.StatefulSet},
+		{"k8s.daemonset.name", kube.DaemonSet}, {"k8s.rollout.name", kube.Rollout}} {
 		if name := of(direct.key); name != "" && namespace != "" {
 			r := kube.Ref{Namespace: namespace, Kind: direct.kind, Name: name}
 			if _, err := n.cluster.WorkloadOf(r); err != nil {

@@ -28,7 +28,7 @@ func CheckCluster(ctx context.Context, cfg *config.Config, out io.Writer) error 
 	}
 	fmt.Fprintf(out, "API server %s, Kubernetes %s\n", client.Server(), version)
 	c := &clusterCheck{client: client, out: out}
-	needs := kube.Needs{Namespaces: cfg.Watched(), Journal: cfg.Kubernetes.Journal, JournalName: kubernetes.JournalName(cfg.Pool.Name)}
+	needs := kube.Needs{Namespaces: cfg.Watched(), Kinds: cfg.Kinds(), Journal: cfg.Kubernetes.Journal, JournalName: kubernetes.JournalName(cfg.Pool.Name)}
 	told := cfg.Exporters.Kubernetes
 	needs.Recommend, needs.Events = told.Recommender != "", told.Events == kubeexport.AllEvents
 	if told.StartValues != "" {

@@ -120,14 +120,21 @@ func ResourceOfKind(kind string) (Resource, error) {
 		return deployments(), nil
 	case StatefulSet:
 		return statefulsets(), nil
+	case DaemonSet:
+		return Resource{"apps", "v1", "daemonsets", true}, nil
+	case Rollout:
+		return rollouts(), nil
 	}
-	return Resource{}, fmt.Errorf("workload of kind %.40q: trimtab knows Deployment and StatefulSet: %w", kind, trimtab.ErrUnsupported)
+	return Resource{}, fmt.Errorf("workload of kind %.40q: trimtab knows Deployment, StatefulSet, DaemonSet and Rollout: %w", kind, trimtab.ErrUnsupported)
 }
 
-// The kinds of workloads.
+// The kinds of workloads. Rollout is that of Argo, whose pods belong to ReplicaSets as those of a
+// Deployment do.
 const (
 	Deployment  = "Deployment"
 	StatefulSet = "StatefulSet"
+	DaemonSet   = "DaemonSet"
+	Rollout     = "Rollout"
 )
 
 func (c *Client) of(r Resource, namespace string) dynamic.ResourceInterface {
@@ -460,6 +467,7 @@ func ranges() Resource        { return Resource{"", "v1", "limitranges", true} }
 func configMaps() Resource    { return Resource{"", "v1", "configmaps", true} }
 func deployments() Resource   { return Resource{"apps", "v1", "deployments", true} }
 func statefulsets() Resource  { return Resource{"apps", "v1", "statefulsets", true} }
+func rollouts() Resource      { return Resource{"argoproj.io", "v1alpha1", "rollouts", true} }
 func replicasets() Resource   { return Resource{"apps", "v1", "replicasets", true} }
 func hpas() Resource          { return Resource{"autoscaling", "v2", "horizontalpodautoscalers", true} }
 func budgets() Resource       { return Resource{"policy", "v1", "poddisruptionbudgets", true} }

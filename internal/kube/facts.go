@@ -37,8 +37,8 @@ func (w *Cluster) Workloads(namespace string, labels map[string]string) (all []*
 	if err := w.fresh(deployments(), statefulsets()); err != nil {
 		return nil, err
 	}
-	for _, t := range []*table[Workload, *Workload]{w.tables.deployments, w.tables.statefulsets} {
-		for o := range t.in(namespace) {
+	for _, kind := range []string{Deployment, StatefulSet} {
+		for o := range w.tables.workloads[kind].in(namespace) {
 			if selects(labels, o.Labels) {
 				all = append(all, o)
 			}
@@ -162,8 +162,14 @@ func (w *Cluster) Rollout(of *Workload) string {
 	switch {
 	case of.Spec.Paused && w.now().Sub(since(of.Condition("Progressing"))) < pausedFor:
 		return "a rollout is paused"
-	case of.Generation > s.ObservedGeneration:
+	case of.Generation > int64(s.ObservedGeneration):
 		return "a change was not yet taken up"
+	case of.Kind == DaemonSet && s.Updated < s.Desired:
+		return fmt.Sprintf("a rollout runs: %d of %d pods are of the new version", s.Updated, s.Desired)
+	case of.Kind == DaemonSet:
+		return ""
+	case of.Kind == Rollout && (s.Phase == "Progressing" || s.Phase == "Paused"):
+		return "a rollout runs: its phase is " + s.Phase
 	case of.Kind == StatefulSet && s.UpdateRevision != "" && s.CurrentRevision != s.UpdateRevision:
 		return fmt.Sprintf("a rollout runs: revision %s is not yet everywhere", s.UpdateRevision)
 	case of.Kind == StatefulSet:

@@ -89,7 +89,17 @@ type Condition struct {
 	LastTransitionTime string `json:"lastTransitionTime"`
 }
 
-// Workload is a Deployment or a StatefulSet.
+// Generation is a generation of an object, as a number or, as Argo writes it, as text.
+type Generation int64
+
+// UnmarshalJSON reads a generation; text that is no number is 0: nothing was observed.
+func (g *Generation) UnmarshalJSON(b []byte) error {
+	n, _ := strconv.ParseInt(strings.Trim(string(b), `"`), 10, 64)
+	*g = Generation(n)
+	return nil
+}
+
+// Workload is an object that has pods.
 type Workload struct {
 	Kind string `json:"-"`
 	Meta `json:"metadata"`
@@ -104,19 +114,26 @@ type Workload struct {
 		} `json:"template"`
 	} `json:"spec"`
 	Status struct {
-		ObservedGeneration int64       `json:"observedGeneration"`
-		Replicas           int64       `json:"replicas"`
-		ReadyReplicas      int64       `json:"readyReplicas"`
-		UpdatedReplicas    int64       `json:"updatedReplicas"`
-		AvailableReplicas  int64       `json:"availableReplicas"`
-		CurrentRevision    string      `json:"currentRevision"`
-		UpdateRevision     string      `json:"updateRevision"`
-		Conditions         []Condition `json:"conditions"`
+		ObservedGeneration Generation `json:"observedGeneration"`
+		Replicas           int64      `json:"replicas"`
+		ReadyReplicas      int64      `json:"readyReplicas"`
+		UpdatedReplicas    int64      `json:"updatedReplicas"`
+		AvailableReplicas  int64      `json:"availableReplicas"`
+		CurrentRevision    string     `json:"currentRevision"`
+		UpdateRevision     string     `json:"updateRevision"`
+		// Phase is that of a Rollout; Desired and Updated count the pods of a DaemonSet.
+		Phase      string      `json:"phase"`
+		Desired    int64       `json:"desiredNumberScheduled"`
+		Updated    int64       `json:"updatedNumberScheduled"`
+		Conditions []Condition `json:"conditions"`
 	} `json:"status"`
 }
 
-// Replicas returns the requested number: 1 if not set.
+// Replicas returns the requested number: 1 if not set, and of a DaemonSet one for each node.
 func (w *Workload) Replicas() int64 {
+	if w.Kind == DaemonSet {
+		return w.Status.Desired
+	}
 	if w.Spec.Replicas == nil {
 		return 1
 	}

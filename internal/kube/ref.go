@@ -9,7 +9,7 @@ import (
 // Ref names a workload, or one container of its pods.
 type Ref struct {
 	Namespace string `json:"namespace"`
-	// Kind is Deployment or StatefulSet.
+	// Kind is one of the kinds of workloads.
 	Kind string `json:"kind"`
 	Name string `json:"name"`
 }
@@ -37,7 +37,8 @@ func (t TargetRef) is(r Ref) bool {
 	if kind == "" { // KEDA's defaults
 		kind = Deployment
 	}
-	return t.Name == r.Name && kind == r.Kind && (group == "apps" || t.APIVersion == "")
+	of, _ := ResourceOfKind(r.Kind) // an unknown kind is in no group
+	return t.Name == r.Name && kind == r.Kind && (group == of.Group || t.APIVersion == "")
 }
 
 // index joins pods with the workloads that they belong to.
@@ -49,10 +50,10 @@ type index struct {
 
 // Workload returns a workload in its last known state, or nil.
 func (w *Cluster) workload(r Ref) *Workload {
-	if r.Kind == StatefulSet {
-		return w.tables.statefulsets.get(r.Namespace, r.Name)
+	if t := w.tables.workloads[r.Kind]; t != nil {
+		return t.get(r.Namespace, r.Name)
 	}
-	return w.tables.deployments.get(r.Namespace, r.Name)
+	return nil
 }
 
 // OwnerOf returns the workload that a pod belongs to: by its owners' references, never
@@ -91,9 +92,13 @@ func (w *Cluster) byLabels(p *Pod) (r Ref, ok bool) {
 	if set := w.tables.replicasets.get(p.Namespace, o.Name); set != nil && set.UID == o.UID {
 		return Ref{}, false // it is known, and belongs to no Deployment
 	}
-	for d := range w.tables.deployments.in(p.Namespace) {
-		if d.Selects(p) {
-			return Ref{d.Namespace, Deployment, d.Name}, true
+	for _, kind := range []string{Deployment, Rollout} {
+		if t := w.tables.workloads[kind]; t != nil {
+			for d := range t.in(p.Namespace) {
+				if d.Selects(p) {
+					return Ref{d.Namespace, kind, d.Name}, true
+				}
+			}
 		}
 	}
 	return Ref{}, false
@@ -125,7 +130,11 @@ func (w *Cluster) joined() *index {
 
 // PodsOf returns the pods of a workload that have not ended, in no order.
 func (w *Cluster) PodsOf(r Ref) ([]*Pod, error) {
-	if err := w.fresh(pods(), replicasets(), deployments(), statefulsets()); err != nil {
+	of, err := ResourceOfKind(r.Kind)
+	if err == nil {
+		err = w.fresh(pods(), replicasets(), of)
+	}
+	if err != nil {
 		return nil, err
 	}
 	var out []*Pod

@@ -8,6 +8,8 @@ type Needs struct {
 	Namespaces []string
 	// Resize and Scale say which are used, Annotate that pods are annotated.
 	Resize, Scale, Annotate bool
+	// Kinds are those of workloads; Deployment and StatefulSet are read in any case.
+	Kinds []string
 	// Metrics and Kubelets say from where the memory of pods is read.
 	Metrics, Kubelets bool
 	// Events says that it writes events on workloads, Recommend that it writes the status of VPAs.
@@ -33,6 +35,15 @@ func (n *Needs) Rights() (all []Right) {
 		}
 		for _, r := range []Resource{pods(), deployments(), statefulsets(), replicasets(), hpas(), budgets(), quotas(), ranges(), scaledObjects(), vpas()} {
 			add(of(r, ""), "list", "watch")
+		}
+		for _, kind := range n.Kinds {
+			r, _ := ResourceOfKind(kind) // it was checked with the file
+			if kind == DaemonSet || kind == Rollout {
+				add(of(r, ""), "list", "watch")
+			}
+			if n.Scale && kind == Rollout {
+				add(of(r, "scale"), "get", "patch")
+			}
 		}
 		if n.Metrics {
 			add(Right{Group: "metrics.k8s.io", Resource: "pods", Namespace: namespace}, "list")

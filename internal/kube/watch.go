@@ -65,30 +65,33 @@ type Cluster struct {
 
 // tables have the objects of a cluster, by resource.
 type tables struct {
-	deployments  *table[Workload, *Workload]
-	statefulsets *table[Workload, *Workload]
-	replicasets  *table[ReplicaSet, *ReplicaSet]
-	pods         *table[Pod, *Pod]
-	nodes        *table[Node, *Node]
-	hpas         *table[HPA, *HPA]
-	vpas         *table[VPA, *VPA]
-	scaled       *table[ScaledObject, *ScaledObject]
-	budgets      *table[Budget, *Budget]
-	quotas       *table[Quota, *Quota]
-	ranges       *table[Range, *Range]
+	workloads   map[string]*table[Workload, *Workload] // by kind
+	replicasets *table[ReplicaSet, *ReplicaSet]
+	pods        *table[Pod, *Pod]
+	nodes       *table[Node, *Node]
+	hpas        *table[HPA, *HPA]
+	vpas        *table[VPA, *VPA]
+	scaled      *table[ScaledObject, *ScaledObject]
+	budgets     *table[Budget, *Budget]
+	quotas      *table[Quota, *Quota]
+	ranges      *table[Range, *Range]
 }
 
-// Watch begins to watch the namespaces, all of them where none is named, until Close.
-func Watch(ctx context.Context, c *Client, namespaces []string, logger *slog.Logger) *Cluster {
+// Watch begins to watch the namespaces, all of them where none is named, until Close. kinds are those
+// of workloads besides Deployment and StatefulSet.
+func Watch(ctx context.Context, c *Client, namespaces []string, logger *slog.Logger, kinds ...string) *Cluster {
 	logger = cmp.Or(logger, slog.New(slog.DiscardHandler))
 	w := &Cluster{Client: c, logger: logger, now: time.Now, lives: map[string][]*life{}}
-	kind := func(name string) func(*Workload) { return func(o *Workload) { o.Kind = name } }
 	ctx, w.cancel = context.WithCancel(klog.NewContext(ctx, logr.FromSlogHandler(quiet(logger))))
 	if namespaces = slices.Compact(slices.Sorted(slices.Values(namespaces))); len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
-	w.tables.deployments = follow(ctx, w, deployments(), namespaces, kind(Deployment))
-	w.tables.statefulsets = follow(ctx, w, statefulsets(), namespaces, kind(StatefulSet))
+	w.tables.workloads = map[string]*table[Workload, *Workload]{}
+	for _, kind := range append([]string{Deployment, StatefulSet}, kinds...) {
+		if r, err := ResourceOfKind(kind); err == nil && w.tables.workloads[kind] == nil {
+			w.tables.workloads[kind] = follow(ctx, w, r, namespaces, func(o *Workload) { o.Kind = kind })
+		}
+	}
 	w.tables.replicasets = follow[ReplicaSet](ctx, w, replicasets(), namespaces, nil)
 	w.tables.pods = follow[Pod](ctx, w, pods(), namespaces, nil)
 	w.tables.nodes = follow[Node](ctx, w, nodes(), namespaces, nil)
@@ -127,7 +130,7 @@ func follow[T any, P object[T]](ctx context.Context, w *Cluster, r Resource, nam
 	if !r.Namespaced {
 		namespaces = []string{""}
 	}
-	optional := r == vpas() || r == scaledObjects()
+	optional := r == vpas() || r == scaledObjects() || r == rollouts()
 	for _, namespace := range namespaces {
 		l := &life{}
 		w.lives[t.resource.String()] = append(w.lives[t.resource.String()], l)

@@ -47,7 +47,7 @@ func (s *stages) actuatorPart(cfg *config.Config) ([]supervise.Part, error) {
 	if hasCluster(all) {
 		ofCluster(&c, cfg, cluster)
 	}
-	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), optionsOfCluster(cfg), podsOf(cfg), margins, probes)
+	key := supervise.KeyOf(c, all, above, work, cfg.Actuator.Reserve, cfg.Fast, cfg.Kubernetes, cfg.Exporters.Kubernetes, cfg.Watched(), cfg.Kinds(), optionsOfCluster(cfg), podsOf(cfg), margins, probes)
 	c.Metrics, c.Logger = s.process.Metrics, s.process.Logger
 	own := turns{cfg.Pool.Name, locks, all, supervise.KeyOf(above, cfg.Fast.Acts(), cfg.Fast.Parent, cfg.Actuator.CgroupRoot)}
 	var heir *turns // the knobs of the actuator that replaces this one at a reload

@@ -180,7 +180,7 @@ func (w *watchedCluster) watch(ctx context.Context, cfg *config.Config, of kuber
 		return nil, err
 	}
 	// The watch ends with its part, not with the start.
-	c := kube.Watch(context.WithoutCancel(ctx), client, cfg.Watched(), log)
+	c := kube.Watch(context.WithoutCancel(ctx), client, cfg.Watched(), log, cfg.Kinds()...)
 	w.Store(c)
 	wait, cancel := context.WithTimeout(ctx, firstLists)
 	defer cancel()

@@ -266,3 +266,25 @@ func TestAReloadThatTurnsTheLimitInsteadOfTheRequestKeepsNeither(t *testing.T) {
 		}
 	}
 }
+
+func TestWithoutMeasuredUsePodsLetGoOnlyWhereTheirMinimumIsKnownToBeEnough(t *testing.T) {
+	const cluster = "kubernetes: {namespace: shop, deployment: a}"
+	for workload, want := range map[string]time.Duration{
+		"knob: {" + cluster + ", cpu: {min: 0.1, max: 2}}":                             5 * time.Minute,
+		"knob: {" + cluster + ", cpu: {max: 2}}":                                       0,
+		"knob: {" + cluster + ", cpu: {min: 0.1, max: 2}}, usage: use":                 0,
+		"knob: {" + cluster + ", cpu: {max: 2, cap: never}}":                           30 * time.Minute,
+		"knob: {" + cluster + ", cpu: {max: 2, cap: never}}, usage: use":               30 * time.Minute,
+		"knob: {cgroup: shop.slice/a.service, cpu: {min: 0.1, max: 2}}":                0,
+		"knob: {cgroup: shop.slice/a.service, cpu: {min: 0.1, max: 2, cap: never}}":    0,
+		"knob: {" + cluster + ", cpu: {min: 0.1, max: 2}, replicas: {min: 1, max: 4}}": 5 * time.Minute,
+	} {
+		cfg, err := config.Parse("t.yaml", []byte("pool: {cpu: 8}\nprometheus: {url: http://127.0.0.1:9090}\nworkloads: [{name: a, slo: {latency: 1s, fraction: 0.9}, load: requests, "+workload+"}]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := restAfter(&cfg.Workloads[0], &cfg.Pool); got != want {
+			t.Errorf("%s: %v, want %v", workload, got, want)
+		}
+	}
+}

@@ -113,6 +113,7 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 			out.Learner = learner
 			out.Queue = out.Resource == trimtab.CPU && out.Target < 1
 			out.Within = w.Ratio().Within
+			out.RestAfter = restAfter(w, &cfg.Pool)
 			out.Others = axesOf(cfg, w)
 		}
 		var err error
@@ -122,6 +123,20 @@ func AnalyzerConfig(cfg *config.Config) (analyzer.Config, error) {
 		c.Workloads = append(c.Workloads, out)
 	}
 	return c, nil
+}
+
+// restAfter returns for how long pods must have had no load until their minimum is enough although
+// their use is not measured: it was declared, or it bounds their number, or what is reserved for them.
+// The latter rarely changes, since each change is one of the scheduler's sums; 0: never.
+func restAfter(w *config.Workload, p *config.Pool) time.Duration {
+	switch k := &w.Knob; {
+	case k.Kubernetes == nil:
+	case k.CPU != nil && k.CPU.Cap == config.CapNever:
+		return 30 * time.Minute
+	case w.Usage == "" && (k.CPU == nil || k.CPU.Min > p.Unit):
+		return 5 * time.Minute
+	}
+	return 0
 }
 
 // servpodsOf returns the thresholds that the operator declared.

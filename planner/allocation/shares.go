@@ -16,15 +16,50 @@ import (
 	"github.com/trimtab/trimtab/quantity"
 )
 
-// AsSet makes the amounts that the site set the targets of an allocation's instances.
+// AsSet makes what is due the targets of an allocation's reservations; other instances stay.
 func (s *Allocation) AsSet(detail string) {
 	s.Aim.Solved, s.Aim.Served, s.Aim.Stays, s.Aim.ByHost = true, true, true, true
-	s.Aim.Units, s.Aim.Binding = policy.UpUnits(s.Now, s.Resource.Unit), trimtab.Binding{Kind: codes.BindingIdle, Detail: detail}
+	s.Aim.Units, s.Aim.Binding = policy.UpUnits(s.Now, s.Resource.Unit), trimtab.Binding{Kind: codes.BindingIdle, Detail: DueSince(s, detail, true)}
 	for i := range s.Knobs {
 		k := &s.Knobs[i]
 		if k.Hosted = (instances.Hosted{Aim: k.Has}); k.Held.Reserves {
-			k.Aim = k.Before()
+			k.Aim = Due(s, k)
 		}
+	}
+}
+
+// Due returns what a reservation is to be while the needs fit: the site's amount, and without load the
+// least that it may have.
+func Due(s *Allocation, k *instances.Instance) float64 {
+	if unasked(s) {
+		return math.Min(k.Before(), math.Max(s.State.Min, k.Low))
+	}
+	return k.Before()
+}
+
+// DueSince returns why an allocation has what is due, if the needs fit.
+func DueSince(s *Allocation, fits string, fit bool) string {
+	if fit && Reserves(s) && unasked(s) {
+		return "it has no load"
+	}
+	return fits
+}
+
+// unasked reports whether its load is measured as 0, and that decides what its reservations are.
+func unasked(s *Allocation) bool {
+	return s.Status.Free && s.Aim.Kept == "" && s.Estimate.Fallback == codes.ByIdleness && s.Estimate.Hold == nil
+}
+
+// Unknown reports whether nothing was known of the workload for a time.
+func Unknown(s *Allocation, now time.Time, long time.Duration) bool {
+	return !s.Status.Free && s.Knobs[0].Held.Problem == "" && now.Sub(s.Fresh) >= long && !s.Knobs.Unlimited()
+}
+
+// Regain has reservations go back up to what the site set, if nothing was known of the workload for a
+// time.
+func Regain(s *Allocation, now time.Time, long time.Duration) {
+	if Reserves(s) && Unknown(s, now, long) && s.Returns() > 0 {
+		s.Aim.Kept = "what the site set comes back, since nothing is known of it"
 	}
 }
 
@@ -34,7 +69,7 @@ func (s *Allocation) GoBack(rest *ledger.Rest) {
 	for i := range s.Knobs {
 		k := &s.Knobs[i]
 		more := k.Before() - k.Has
-		if !k.Held.Reserves || k.Stuck || more > rest.Idle+policy.Grain && more > 0 || k.Bounded(rest.Headroom) && more > math.Max(0, rest.Headroom[k.Site()])+policy.Grain {
+		if !k.Held.Reserves || k.Stuck || more < 0 && !s.Status.Free || more > rest.Idle+policy.Grain && more > 0 || k.Bounded(rest.Headroom) && more > math.Max(0, rest.Headroom[k.Site()])+policy.Grain {
 			continue
 		}
 		rest.Subtract(k.Site(), math.Max(0, more))

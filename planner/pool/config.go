@@ -208,6 +208,9 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
+// HoldFor is HoldRounds as a time.
+func (c *Config) HoldFor() time.Duration { return time.Duration(c.HoldRounds) * c.Round }
+
 // Validate returns an error that is trimtab.ErrInvalid and names the field.
 func (c Config) Validate() error {
 	switch {

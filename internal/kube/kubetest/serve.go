@@ -113,7 +113,8 @@ func refuse(w http.ResponseWriter, status int, format string, args ...any) {
 func (s *Server) discovers(w http.ResponseWriter, path string) bool {
 	all := map[string][]string{
 		"/api/v1":                     {"pods", "nodes", "configmaps", "resourcequotas", "limitranges"},
-		"/apis/apps/v1":               {"deployments", "statefulsets", "replicasets"},
+		"/apis/apps/v1":               {"deployments", "statefulsets", "daemonsets", "replicasets"},
+		"/apis/argoproj.io/v1alpha1":  {"rollouts"},
 		"/apis/autoscaling/v2":        {"horizontalpodautoscalers"},
 		"/apis/policy/v1":             {"poddisruptionbudgets"},
 		"/apis/keda.sh/v1alpha1":      {"scaledobjects"},
