@@ -92,7 +92,7 @@ func kubernetesPromises() map[string][]string {
 			"config.TestANamespaceIsEachOfItsWorkloadsWithAProposedSLOAndRecommendedOnly", "config.TestAWorkloadOfANamespaceThatIsDeclaredByNameKeepsItsDeclaration",
 			"config.TestANamespaceThatCannotBeLookedUpIsAWarningAndItsKeysAreCheckedAllTheSame", "internal/site.TestANamespaceIsFollowedItsSLOsAreProposedAndItGetsAdviceAndNoWrite",
 			"internal/doctor.TestTheCheckNamesTheWorkloadsOfANamespaceAndNoneOfThemIsAProblemOfTheFile", "analyzer.TestRequestsOfAWorkloadWhoseSLOIsOnlyProposedAreSummedUpAlsoAfterARestart"},
-		"36: a load that is measured as 0 lets go, to bounds, and what went comes back with the load or without knowledge; a load that is missing lets nothing go": {
+		"36: without load, as measured, pods need their minimum, their number and requests fall to bounds and come back with the load, requests also without knowledge; a load that is missing lowers nothing": {
 			"analyzer.TestPodsOfWhoseUseNothingIsToldLetGoAfterAWhileOfMeasuredZeroLoad", "analyzer.TestAMeasuredZeroOfLoadLetsGoWhatAWorkloadWithoutUseHolds",
 			"planner.TestWithoutLoadTheNumberOfPodsFallsToItsMinimumAndComesBackWithTheLoad",
 			"planner.TestWithoutLoadRequestsFallToTheirBoundInOneStepAndComeBackWithTheLoadOrWithoutKnowledge",
