@@ -23,12 +23,12 @@ const moved = 0.1
 
 // An objective may leave a member so little that its gate refuses requests of its most important class,
 // of which nobody knows the number. So a share is at first no less than the entitlement, or than half of
-// it for an objective that serves all alike. Then it falls by a quarter each time that its reports have had
-// fewer important requests refused than the part few of those answered, for the time falls. With more of
-// them, the member keeps, or gets, what can answer these, too, until the overload ends; shows is how long
-// reports take to show a change. Gates alone answer as many important requests in an overload of a minute,
-// and what an objective gains by choosing among services is small beside them.
-const few, less, shows, falls = 0.01, 0.75, 15 * time.Second, time.Minute
+// it for an objective that serves all alike. Then it falls by a quarter each time that its reports, which
+// come within the time shows, have fewer important requests refused than the part few of those answered.
+// With more of them, the member keeps, or gets, what can answer these, too, until the overload ends. So an overload
+// of a minute costs few important requests; what an objective gains by choosing among services is small
+// beside them.
+const few, less, shows = 0.01, 0.75, 15 * time.Second
 
 // keep updates what a member keeps with a report.
 func (t *WorkloadState) keep(r Report) {
@@ -44,7 +44,7 @@ func (t *WorkloadState) keep(r Report) {
 			part = math.Max(part, full*float64(t.Slice)/t.Asked)
 		}
 		t.Kept, t.Sure, t.Asked = math.Min(1, math.Max(t.Kept, part*(1+t.Important/math.Max(answered, few)))), true, 0
-	case !t.Sure && t.Kept > 0 && r.Time.Sub(t.MovedAt) >= falls:
+	case !t.Sure && t.Kept > 0 && r.Time.Sub(t.MovedAt) >= shows:
 		t.Kept, t.Asked, t.MovedAt = less*t.Kept, 0, r.Time
 	}
 }

@@ -98,9 +98,9 @@ func TestAMemberWithoutALimitHasAllThatItWantsUpToItsEntitlement(t *testing.T) {
 
 func TestNobodyChangesPlacesOverNoise(t *testing.T) {
 	w := newLimited(welfare.Social{}, 2)
-	w.overloaded(0, 1400, .8, .81) // the second has a part of its share taken away at a time
+	w.overloaded(0, 400, .8, .81) // the second has a part of its share taken away at a time
 	before := w.slices()
-	for s := 1400; s < 1700; s++ {
+	for s := 400; s < 700; s++ {
 		costs := []float64{.8, .81}
 		if s/70%2 == 0 {
 			costs = []float64{.83, .8}
@@ -129,7 +129,7 @@ func TestTheOneThatPaysKeepsWhatItsMostImportantRequestsNeed(t *testing.T) {
 	s := 10
 	for ; share() > 15; s++ {
 		before := share()
-		if w.refused(s, .8, .001, .8, .85); s > 350 || share() < before*7/10 {
+		if w.refused(s, .8, .001, .8, .85); s > 100 || share() < before*7/10 {
 			t.Fatalf("second %d: nothing important is refused, and its share goes from %d to %d", s, before, share())
 		}
 	}
@@ -140,7 +140,7 @@ func TestTheOneThatPaysKeepsWhatItsMostImportantRequestsNeed(t *testing.T) {
 	if want := int(kept * 92); kept < .24 || kept > .4 || share() < want-6 || share() > want+1 { // a change of 5 units is worth none
 		t.Fatalf("keeps %v of its requests with %d units, want at least a fifth and a twentieth", kept, share())
 	}
-	for ; s < 600; s++ {
+	for ; s < 300; s++ {
 		w.refused(s, .75, 0, .8, .85)
 		if got := w.members[1].State.Kept; math.Abs(got-kept) > .01*kept {
 			t.Fatalf("second %d: keeps %v, before %v", s, got, kept)
