@@ -25,9 +25,9 @@ const moved = 0.1
 // of which nobody knows the number. So a share is at first no less than the entitlement, or than half of
 // it for an objective that serves all alike. Then it falls by a quarter each time that its reports, which
 // come within the time shows, have fewer important requests refused than the part few of those answered.
-// With more of them, the member keeps, or gets, what can answer these, too, until the overload ends. So an overload
-// of a minute costs few important requests; what an objective gains by choosing among services is small
-// beside them.
+// With more of them, the member keeps, or gets, what can answer these, too, until the overload ends. So an
+// overload of a minute costs few important requests; what an objective gains by choosing among services
+// is small beside them.
 const few, less, shows = 0.01, 0.75, 15 * time.Second
 
 // keep updates what a member keeps with a report.
