@@ -133,7 +133,7 @@ func sharing(cfg *config.Config, all []Declared, host string) (members []*Declar
 	case many != "" && !neverCaps(members):
 		no = Obstacle{"the pool may have other hosts (" + many + ")", "nothing, or cap: never, and each host shares by weight: docs/operations.md", false}
 	case cfg.Beside.Jobs != nil:
-		no = Obstacle{"best-effort jobs run in what the quotas leave (colocate)", "nothing, or take colocate out", false}
+		no = Obstacle{"best-effort jobs run in what the quotas leave (beside.jobs)", "nothing, or take beside.jobs out", false}
 	case foreign != "":
 		no = Obstacle{foreign + " has a limit of another kind out of the same pool", "give it a pool of its own", false}
 	case watched != "":

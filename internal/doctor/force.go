@@ -107,7 +107,7 @@ func (v *visit) beside() {
 	switch {
 	case !known:
 		v.add("host", subject, FoundNote, fmt.Sprintf("best-effort jobs may take what services do not have set, also of the pool's %s", view.Sized(v.cfg.Pool.CPU, trimtab.CPU)),
-			"capacity: {cpu: …} in colocate bounds them; trimtab status says what they claim")
+			"capacity: {cpu: …} in beside.jobs bounds them; trimtab status says what they claim")
 	case err == nil && v.cfg.Pool.CPU <= has && declared+v.cfg.Pool.CPU > has+1e-9:
 		v.add("host", subject, FoundNote, fmt.Sprintf("best-effort jobs may take %s, the pool shares %s, and this host has %s: jobs may take what services do not have set",
 			view.Sized(declared, trimtab.CPU), view.Sized(v.cfg.Pool.CPU, trimtab.CPU), view.Sized(has, trimtab.CPU)),
