@@ -73,7 +73,7 @@ func (o *Objectives) list(of config.Kubernetes, in config.Namespace) ([]config.M
 	}
 	all = slices.Clone(all)
 	for i := range all {
-		if p, ok := o.namespaces.proposed[in.NameOf(all[i])]; ok {
+		if p := o.namespaces.proposed[in.NameOf(all[i])]; p.Latency > 0 { // the file that keeps it may hold anything
 			all[i].SLO = config.SLO{Latency: p.Latency, Fraction: 0.95}
 		}
 	}
